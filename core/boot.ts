@@ -1,4 +1,4 @@
-/** The composition root: puts configuration, store, run pool and plugins together into a gateway that listens. */
+/** The composition root: builds a listening gateway from configuration, store, run pool and plugins. */
 import { readlinkSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { valueAt } from '../config/composition.ts'
@@ -57,10 +57,10 @@ export interface BootOptions {
 	upgrading?(progress: UpgradeProgress): void
 	/** Ends the wait for another gateway that works on the same data. */
 	stopWaiting?: AbortSignal
-	/** Called when it waits for another gateway and listens, and again once it listens at a second address. */
+	/** Called once a waiting gateway listens, and again when it listens at a second address. */
 	waiting?(at: Waiting): void
 	/** Called with the gateway before it starts: from then on it handles uncaught errors. */
-	made?(gateway: Gateway): void
+	created?(gateway: Gateway): void
 }
 
 /** A waiting gateway. */
@@ -77,20 +77,19 @@ export interface Running {
 	config: Config
 	log: Logger
 	/**
-	 * Settles when another gateway has taken over the data, or may have: everything is refused from then on, and the process must
-	 * begin again.
-	 * Absent where only this machine can have it.
+	 * Settles when another gateway has taken over the data, or may have. From then on the store refuses everything, and the
+	 * process must restart. Absent if no other machine can use the data.
 	 */
 	lost?: Promise<Fault>
 	/** The name of the first agent; undefined if no agent exists. */
 	firstAgent(): Promise<string | undefined>
-	/** Drains and gives everything back. May be called again. */
+	/** Drains, then releases everything. Further calls do nothing. */
 	stop(): Promise<void>
 }
 
 /** Throws a Fault whose message says what to change: `config_invalid`, `home_in_use`, `store_damaged`, `unavailable` (a port in use). */
 export async function boot(options: BootOptions): Promise<Running> {
-	const { home, only, made, handed, stopWaiting } = options
+	const { home, only, created, handed, stopWaiting } = options
 	const env = presentEnvironment(options.env)
 	const warning = refuseShared(home, env)
 	await finishRestore(home)
@@ -109,7 +108,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 			if (meant !== undefined) log.warn(`nothing reads the variable ${name}; ${meant} is probably meant`)
 		}
 		let isWatched = false
-		const guard = stack.use(guardHome({ home, env, log, safeAgain: () => reload(), isReady: () => isWatched }))
+		const guard = stack.use(guardHome({ home, env, log, modesFixed: () => reload(), isReady: () => isWatched }))
 		const settings = liveSettings({ first: config, home, env, log, check: () => guard.check() })
 		stack.use(await lockHome(home))
 		if (config.store.url === null) checkFolder(config.store.path, log)
@@ -171,9 +170,9 @@ export async function boot(options: BootOptions): Promise<Running> {
 			reloaded() {
 				if (stack.disposed) return
 				if (gateway.status.configError() === null) settings.accept()
-				followFurther()
+				followFolders()
 				try {
-					publish() // the port may be another one
+					publish() // the port may have changed
 				} catch (error) {
 					log.error({ err: error }, 'run/gateway.json could not be updated')
 				}
@@ -186,7 +185,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 			listeners,
 			...(member &&
 				engine.tenure && {
-					others: { accept: member.accept(engine.tenure, pool), forwarded: () => member.forwarded() },
+					forwarding: { accept: member.accept(engine.tenure, pool), forwarded: () => member.forwarded() },
 				}),
 		})
 		const publish = (): void =>
@@ -199,7 +198,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 					gateway.status.plugins().flatMap(({ name, last_error }) => (last_error === null ? [] : [[name, last_error]])),
 				),
 			})
-		made?.(gateway)
+		created?.(gateway)
 		stack.defer(() => gateway.stop(settings.latest().server.shutdown_grace_s * 1000))
 		await gateway.start()
 		// The file may have changed while this gateway waited for the data.
@@ -207,7 +206,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 
 		// A refused change is already logged, reported as an event and shown by /readyz.
 		const reload = (): void => void gateway.reload().catch(() => {})
-		// Not in any case: a reload starts again what has failed.
+		// Only if something has changed, since a reload also restarts failed plugins.
 		const reloadOutdated = (): void => {
 			if (settings.isOutdated()) reload()
 			else void loader.isOutdated().then((isOutdated) => isOutdated && reload())
@@ -220,19 +219,19 @@ export async function boot(options: BootOptions): Promise<Running> {
 				follows: reloadOutdated,
 			}),
 		)
-		const followFurther = (): void => {
+		const followFolders = (): void => {
 			const folders = gateway.status.plugins().flatMap(({ name }) => loader.folderOf(name) ?? [])
 			watcher
 				.follow([...folders, ...targetOf(file)])
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder or gateway.yaml could not be watched'))
 		}
-		followFurther()
+		followFolders()
 		stack.defer(() => removeRuntimeFile(home))
 		publish()
 		if (member && engine.tenure) await member.serves(engine.tenure)
 		await watcher.ready()
 		isWatched = true
-		// A change made until now has not been noticed yet.
+		// The watcher has not seen changes that were made before it was ready.
 		reloadOutdated()
 		return {
 			gateway,
@@ -251,7 +250,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 	}
 }
 
-/** The file that this one is a link to, if it is one: the watch of a link ends when that file is removed. */
+/** The target of a symbolic link, empty for a file. It is watched as well: the watch of a link ends when its target is removed. */
 function targetOf(file: string): string[] {
 	try {
 		return [resolve(realpathSync(dirname(file)), readlinkSync(file))]
@@ -281,13 +280,13 @@ async function upgradeFor(
 		log,
 		folder: config.store.path,
 		min_free_mib: config.store.min_free_mib,
-		// Data elsewhere is copied with its own tools.
+		// Data on other servers is backed up with their own tools.
 		backup: noBackup || config.store.url !== null ? null : backupOf(home, config),
 		...(upgrading && { onProgress: upgrading }),
 	})
 }
 
-/** As the settings of backups say; their plugin need not be switched on. */
+/** Follows the settings under `backups`. The plugin that has these settings need not be switched on. */
 function backupOf(home: string, config: Config): Omit<BackupRequest, 'snapshots' | 'trigger'> {
 	const { folder = join(home, 'backups'), include_key = true } = (valueAt(config, 'backups') ??
 		{}) as Partial<BackupRequest>

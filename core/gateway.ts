@@ -1,6 +1,6 @@
 /**
- * Owns the few long-lived things (store, events, run pool, sockets) and the generations of plugins. `reload` applies the
- * configuration and the plugins' files as they are now, or changes nothing and says why.
+ * Owns what lives as long as the process (store, events, run pool, sockets) and the generations of plugins. `reload` applies
+ * the current configuration and plugin files, or changes nothing and throws the reason.
  */
 import { within } from './util/deadline.ts'
 import { definitionsOf } from './host/definition.ts'
@@ -34,28 +34,28 @@ export interface GatewayOptions {
 	version: string
 	home: string
 	env: Readonly<NodeJS.ProcessEnv>
-	/** The one that the log has. */
+	/** The log's redactor. */
 	redactor: Redactor
 	engine: Engine
 	pool: RunPool
 	loader: Loader
 	log: Logger
-	/** Reads the configuration; throws `config_invalid`. `running`: it replaces one that is in force. */
+	/** Reads the configuration; throws `config_invalid`. `running`: whether it replaces a configuration in force. */
 	readDesired: (running: boolean) => DesiredState
 	/** The upgrade of the home before plugins start; null if it needs none. */
 	upgrade: Upgrade | null
-	/** Called before that, once the gateway listens. */
+	/** Called before the upgrade, once the gateway listens. */
 	upgradeBegins?: () => void
 	listeners: Listeners
-	/** Of several gateways that share an engine: takes what the others forward. */
-	others?: { accept: (handler: Handler) => Handler; forwarded: () => number }
-	/** Called after each reload, whether the change was taken over or refused. */
+	/** For gateways that share an engine: accepts and counts the requests that the others forward. */
+	forwarding?: { accept: (handler: Handler) => Handler; forwarded: () => number }
+	/** Called after each reload, whether the change was applied or refused. */
 	reloaded?: () => void
 	/** For tests: compare every answer with its route's schema. */
 	checkResponses: boolean
 }
 
-/** How long executors may take to write how their runs ended, in milliseconds. */
+/** How long executors may take to write the outcome of their runs, in milliseconds. */
 const ENDING_MS = 2_000
 
 export class Gateway {
@@ -67,17 +67,17 @@ export class Gateway {
 	readonly #generations: Generations
 	readonly #uncaught: Uncaught
 	#state: GatewayState = 'starting'
-	/** The desired state in force, except for its plugins. */
+	/** The desired state in force without its plugins, as JSON. */
 	#rest = ''
 	#publicUrl: string | null = null
 	#configError: string | null = null
 	#reloading: Promise<void> | null = null
 	#next: Promise<void> | null = null
-	/** The last event of its own could not be written. */
+	/** The last of the gateway's own events could not be written. */
 	#isMute = false
-	/** How often a plugin was to start again as it is; part of its fingerprint. */
+	/** How often a restart of each plugin was requested; part of its fingerprint. */
 	#restarts: ReadonlyMap<string, number> = new Map()
-	/** Plugins to start again with the next reload: one in progress may have read the settings before. */
+	/** Plugins to restart with the next reload: one in progress may already have read the settings. */
 	#toRestart: string[] = []
 
 	constructor(options: GatewayOptions) {
@@ -106,8 +106,8 @@ export class Gateway {
 					(await engine.members?.()) ?? [{ name: ownName, version: options.version, format, works: true }],
 					pool.stats(),
 				),
-			lentThreads: () => (options.others ? pool.stats().lent : null),
-			forwardedRequests: () => options.others?.forwarded() ?? null,
+			lentThreads: () => (options.forwarding ? pool.stats().lent : null),
+			forwardedRequests: () => options.forwarding?.forwarded() ?? null,
 			openRequests: () => this.#listeners.openRequests,
 			uncaughtErrors: () => this.#uncaught.count,
 			url: (address) => this.#listeners.url(address),
@@ -127,29 +127,29 @@ export class Gateway {
 				gateway: this.status,
 			},
 			checkResponses: options.checkResponses,
-			becameCurrent: (generation) => (this.#listeners.current = options.others?.accept(generation) ?? generation),
+			becameCurrent: (generation) => (this.#listeners.current = options.forwarding?.accept(generation) ?? generation),
 			failed: (plugin, message, cause) => {
 				log.error({ plugin, ...(cause instanceof Error && { err: cause }) }, message)
-				void this.#say('plugin.failed', { plugin, message })
+				void this.#emit('plugin.failed', { plugin, message })
 			},
 			uncaught: (error, plugin) => this.#uncaught.report(error, plugin),
 		})
 		this.#uncaught = openUncaught({
 			log,
 			failing: (plugin, message) => this.#generations.failing(plugin, message),
-			emit: (event_type, payload) => void this.#say(event_type, payload),
+			emit: (event_type, payload) => void this.#emit(event_type, payload),
 		})
 		this.events.subscribe({}, ({ event }) => this.#generations.current?.handle(event))
 	}
 
-	/** What serves now; null before the start. */
+	/** The current generation; null before the start. */
 	get generation(): Generation | null {
 		return this.#generations.current
 	}
 
 	/**
-	 * Handles an error that was thrown in this process and that nothing caught. It is reported as its plugin's, or as the
-	 * gateway's own: in the log, by an event, in the status; at most once a minute each. Never throws.
+	 * Reports an uncaught error of this process in the log, as an event and in the status, at most once a minute each: for the
+	 * plugin that threw it, or for the gateway itself. Never throws.
 	 */
 	uncaught(error: unknown): void {
 		this.#uncaught.report(error)
@@ -167,16 +167,16 @@ export class Gateway {
 		)
 	}
 
-	/** The first generation, then the sockets. Throws if a built-in plugin does not start, or the home cannot be upgraded. */
+	/** Upgrades the home, starts the first generation and listens. Throws if the upgrade or a built-in plugin fails. */
 	async start(): Promise<void> {
 		const desired = this.#options.readDesired(false)
 		await this.#upgrade(desired)
 		await this.#apply(desired, true)
 		this.#state = 'ready'
-		void this.#say('gateway.started', { version: this.#options.version, generation: this.#generations.number })
+		void this.#emit('gateway.started', { version: this.#options.version, generation: this.#generations.number })
 	}
 
-	/** One at a time; concurrent calls share the next one. Throws if the change is refused. */
+	/** One reload runs at a time; calls made meanwhile share the next one. Throws if the change is refused. */
 	reload(): Promise<void> {
 		if (!this.#reloading) {
 			this.#reloading = this.#reloadOnce().finally(() => {
@@ -198,10 +198,10 @@ export class Gateway {
 		if (this.#state === 'draining') return
 		const hasServed = this.#state === 'ready'
 		this.#state = 'draining'
-		// Its failure was reported to its caller.
+		// The caller of the reload has received its error.
 		if (this.#reloading) await within(graceMs, 'the reload', this.#reloading).catch(() => {})
 		// A start that was refused leaves the data as it is. A cluster whose servers are gone does not answer.
-		if (hasServed) await within(ENDING_MS, 'the store', this.#say('gateway.stopping', {})).catch(() => {})
+		if (hasServed) await within(ENDING_MS, 'the store', this.#emit('gateway.stopping', {})).catch(() => {})
 		const { pool } = this.#options
 		await pool.idle(graceMs)
 		const closed = this.#listeners.close(graceMs)
@@ -213,7 +213,7 @@ export class Gateway {
 		this.events[Symbol.dispose]()
 	}
 
-	/** Probes show its progress. */
+	/** Health probes show its progress. */
 	async #upgrade(desired: DesiredState): Promise<void> {
 		const { upgrade, upgradeBegins } = this.#options
 		if (!upgrade) return
@@ -250,7 +250,7 @@ export class Gateway {
 				{ generation: generations.number },
 				changed ? 'the changed settings are in force' : 'the settings are valid again',
 			)
-			void this.#say('config.reloaded', { generation: generations.number })
+			void this.#emit('config.reloaded', { generation: generations.number })
 		} catch (error) {
 			this.#restarts = before
 			const message = messageOf(error)
@@ -260,12 +260,12 @@ export class Gateway {
 				`the change is refused, the last good configuration stays in force: ${message}`,
 			)
 			const payload = { message, ...(isFault(error) && error.errors && { errors: error.errors }) }
-			await this.#say('config.rejected', payload)
+			await this.#emit('config.rejected', payload)
 			throw error
 		}
 	}
 
-	/** False if nothing had to change. */
+	/** Returns false if nothing had to change. */
 	async #apply(desired: DesiredState, booting: boolean): Promise<boolean> {
 		const definitions = await this.#define(desired, booting)
 		const running = this.#generations.instances().map((one) => one.definition)
@@ -301,9 +301,10 @@ export class Gateway {
 	}
 
 	/**
-	 * The definition of each wanted plugin that can be started, in dependency order. A mistake in gateway.yaml refuses a change
-	 * as a whole. At the start that would leave no gateway at all, so one that concerns a third party's plugin leaves out that
-	 * plugin. Its broken code affects only itself at any time: what runs of it keeps running, and the others' changes apply.
+	 * Returns the definitions of the wanted plugins that can be started, in dependency order. A mistake in gateway.yaml refuses
+	 * the whole change. At the start there would then be no gateway, so there a mistake about a third-party plugin only leaves
+	 * out that plugin. Broken code of a third-party plugin never affects others: its running instance stays, and the changes of
+	 * other plugins apply.
 	 */
 	async #define(desired: DesiredState, booting: boolean): Promise<Definition[]> {
 		const generations = this.#generations
@@ -337,7 +338,7 @@ export class Gateway {
 		return order
 	}
 
-	/** Another fingerprint starts a plugin whose code and settings are the same. */
+	/** A new fingerprint makes a plugin restart although its code and settings are unchanged. */
 	#restarted(definition: Definition): Definition {
 		const times = this.#restarts.get(definition.plugin.name)
 		return times === undefined ? definition : { ...definition, fingerprint: `${definition.fingerprint} ${times}` }
@@ -357,7 +358,7 @@ export class Gateway {
 			for (const plugin of names) {
 				if (this.#generations.failures.has(plugin)) continue
 				if (!booting) this.#log.info({ plugin, generation }, type.replace('.', ' '))
-				void this.#say(type, { plugin, generation })
+				void this.#emit(type, { plugin, generation })
 			}
 		}
 		report('plugin.stopped', todo.stop)
@@ -365,8 +366,8 @@ export class Gateway {
 		report('plugin.reloaded', todo.replace)
 	}
 
-	/** For events that must not fail what they report, even on a full disk: only the first failure is logged. */
-	async #say(event_type: string, payload: Record<string, unknown>): Promise<void> {
+	/** Never throws: a full disk must not fail the operation that the event reports. Logs only the first of successive failures. */
+	async #emit(event_type: string, payload: Record<string, unknown>): Promise<void> {
 		try {
 			await this.events.emit({ event_type, payload })
 			this.#isMute = false
@@ -377,7 +378,7 @@ export class Gateway {
 	}
 }
 
-/** `stats`: of the working one. */
+/** `stats`: of the working gateway. */
 function withThreads(members: ClusterMember[], { threads, active, lent }: RunPoolStats): GatewayMember[] {
 	const elsewhere = lent.reduce((sum, { runs }) => sum + runs, 0)
 	const own = { threads, runs: active - elsewhere }

@@ -1,6 +1,6 @@
 /**
- * What `npm start` and `npm test` call first. Runs on any Node from 20 on: it installs what package-lock.json names and
- * is missing or out of date, and hands over to the pinned Node that came with it (node_modules/.bin/node).
+ * The entry point of the npm scripts, such as `npm start` and `npm test`. Runs on Node 20 and newer: installs packages of
+ * package-lock.json that are missing or out of date, then hands over to the pinned Node among them (node_modules/.bin/node).
  */
 import { join } from 'node:path'
 import { runnable } from './cli/launch/bundle.mjs'
@@ -19,7 +19,7 @@ const check = [
 	[bin('typescript/bin/tsc'), '-p', 'plugins/console/web'],
 	[bin('knip/bin/knip.js')],
 ]
-/** Tests of what belongs together: imports, declared events, generated pages, batches of tests. They take some seconds. */
+/** Tests of the structure: imports, declared events, generated pages, batches of tests. They take a few seconds. */
 const structure = [
 	'test/architecture/imports.test.ts',
 	'test/core/batches.test.ts',

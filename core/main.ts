@@ -32,15 +32,15 @@ const {
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78
 const EX_UNAVAILABLE = 69
-/** It cannot start again by itself: whoever started it should. */
+/** The service manager should start the process again. */
 const EX_TEMPFAIL = 75
 const SAME_SIGNAL_MS = 1_000
 const PARENT_CHECK_MS = 1_000
 
-/** When the first signal to stop came. */
+/** When the first stop signal arrived, by `performance.now()`; 0 if none has. */
 let stopping = 0
 let hasWaited = false
-/** Percent of the upgrade, as the terminal shows them. */
+/** The percentage of the upgrade that was shown last. */
 let shown = -1
 const tell = serviceManager(process.env, (message) => process.stderr.write(`${message}\n`))
 const stopWaiting = new AbortController()
@@ -61,14 +61,14 @@ async function start() {
 		handed,
 		noBackup: process.argv.includes('--no-backup'),
 		upgrading: showUpgrade,
-		made: (one) => (own.gateway = one),
+		created: (gateway) => (own.gateway = gateway),
 		stopWaiting: stopWaiting.signal,
 		waiting: showWait,
 	})
 	return { home, handed, running }
 }
 
-/** Of a gateway that listens and forwards requests until it takes over. */
+/** For a waiting gateway, which listens and forwards requests until it takes over. */
 function showWait({ url, holder }: Waiting): void {
 	if (hasWaited) return
 	hasWaited = true
@@ -86,7 +86,7 @@ function endWait(): void {
 	stopWaiting.abort()
 }
 
-/** On one line of a terminal, and to systemd; elsewhere the log has it. */
+/** Shows the progress on one line of a terminal, and to systemd. Without either, the log shows it. */
 function showUpgrade({ percent, text }: UpgradeProgress): void {
 	if (percent === shown) return
 	shown = percent
@@ -96,18 +96,18 @@ function showUpgrade({ percent, text }: UpgradeProgress): void {
 
 const { gateway } = running
 void running.lost?.then(({ message }) => {
-	if (stopping > 0) process.exit(0) // it was told to stop, so it does not begin again
-	// At once: it must not repeat what another gateway does. Nothing is lost, since all that counts is stored elsewhere.
+	if (stopping > 0) process.exit(0) // it was told to stop, so it does not restart
+	// Without draining: it must not repeat another gateway's work. Nothing is lost, since the data is on other servers.
 	running.log.warn(`${message}; this gateway restarts`)
 	removeRuntimeFile(home)
 	const { execPath, execArgv, argv, env } = process
-	// Sockets that were handed over would be lost; whoever holds them starts it again.
+	// execve would lose sockets that were handed over; the service manager that holds them restarts the process.
 	if (process.platform !== 'win32' && handed.size === 0)
 		process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], env)
 	process.exit(EX_TEMPFAIL)
 })
 const end = (signal: string): void => {
-	// A terminal's Ctrl-C comes twice, from it and from the parent process; a person's second one comes later.
+	// One Ctrl-C arrives twice: from the terminal and from the parent process. A second key press arrives later.
 	if (stopping > 0 && performance.now() - stopping < SAME_SIGNAL_MS) return
 	if (stopping > 0) process.exit(1)
 	stopping = performance.now()
@@ -126,17 +126,17 @@ const end = (signal: string): void => {
 for (const name of endsWait) process.off(name, endWait)
 process.on('SIGINT', end)
 process.on('SIGTERM', end)
-// A terminal that is closed ends what it started; without one, SIGHUP means: read the settings again.
+// A closed terminal ends the gateway that it started. Without a terminal, SIGHUP means reload.
 process.on('SIGHUP', () => (process.stdin.isTTY ? end('SIGHUP') : void gateway.reload().catch(() => {})))
-// Started by core/launch.mjs where that could not hand over its process, and it was killed.
+// core/launch.mjs was killed. It is the parent process only if it could not be replaced by this one.
 process.on('disconnect', () => end('the launcher is gone'))
 process.channel?.unref()
-// npm ends on a signal without passing it on.
+// npm exits on a signal without forwarding it.
 const parent = process.ppid
 if (process.env.npm_lifecycle_event)
 	setInterval(() => process.ppid !== parent && stopping === 0 && end('npm is gone'), PARENT_CHECK_MS).unref()
 
-// Behind the signals: its reader may end the gateway at once.
+// After the signal handlers: a program that reads the banner may stop the gateway at once.
 process.stdout.write(
 	startupBanner({
 		url: gateway.status.url('main'),
@@ -150,5 +150,5 @@ tell('READY=1', `STATUS=Listens at ${gateway.status.url('main')}`)
 releaseStartMemory()
 if (stopWaiting.signal.aborted) {
 	stopping = 0
-	end('a signal came while it took over')
+	end('a signal arrived during the takeover')
 }

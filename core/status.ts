@@ -26,7 +26,7 @@ export interface PluginStatus {
 	version: string | null
 	/** `failing`: it runs, but since its last start an error of its own was thrown and nothing caught it. */
 	state: 'running' | 'failing' | 'failed'
-	/** Why it does not run, or not as its files now are; the error that it did not catch; or the problem that it reports. */
+	/** Why it does not run, or runs from older files; else its uncaught error, or the problem that it reports. */
 	last_error: string | null
 	/** The generation in which this instance began to serve. */
 	generation: number | null
@@ -38,11 +38,11 @@ export interface PluginStatus {
 	contract: string | null
 }
 
-/** What a running plugin has, and gives back when it stops. */
+/** What a running plugin has registered and acquired, all of it released when it stops. */
 export interface PluginHoldings {
 	/** Such as `GET /v1/agents`. */
 	routes: string[]
-	/** Names of the tools that every agent has from it. */
+	/** Names of the tools that it adds for every agent. */
 	tools: string[]
 	/** Types of events that it handles; a type may end in `*`. */
 	events: string[]
@@ -56,15 +56,15 @@ export interface PluginHoldings {
 /** `migrating`: the home is upgraded, before plugins start. */
 export type GatewayState = 'migrating' | 'starting' | 'ready' | 'draining'
 
-/** A gateway on the data, and its part in what runs. */
+/** A gateway on the data, with its share of threads and runs. */
 export interface GatewayMember extends ClusterMember {
-	/** Its worker threads that the working gateway uses; of that one itself none before its first run. */
+	/** Its worker threads that the working gateway uses. The working gateway itself has none before its first run. */
 	threads: number
 	/** Runs that execute there. */
 	runs: number
 }
 
-/** What plugins may know of the gateway, and what they may have it do. */
+/** What plugins can read about the gateway, and request from it. */
 export interface GatewayStatus {
 	readonly version: string
 	readonly home: string
@@ -82,9 +82,9 @@ export interface GatewayStatus {
 	/** The store's size and its free disk space, in bytes; null if it has no disk of its own. */
 	storeSpace(): { bytes: number; free_bytes: number } | null
 	/**
-	 * Starts a plugin again, with its files as they are now, and settles once that instance serves, or failed to start;
-	 * `plugins` has the result. Reloads the configuration, too. Throws `not_found` for a plugin that is not switched on, and what
-	 * refuses a reload.
+	 * Restarts a plugin from its current files, and reloads the configuration. Settles once the new instance serves or has
+	 * failed to start; `plugins` shows the result. Throws `not_found` for a plugin that is not switched on, and the error of a
+	 * refused reload.
 	 */
 	reload(plugin: string): Promise<void>
 	/**

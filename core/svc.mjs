@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The command `svc`. Runs on any Node from 20 on: it installs what is missing, and hands over to the pinned Node and
- * core/cli/main.ts. The user's folder, terminal and signals stay what they are.
+ * The command `svc`. Runs on Node 20 and newer: installs missing packages, then hands over to core/cli/main.ts on the pinned
+ * Node, which keeps the working directory, the terminal and the signals.
  */
 import { realpathSync } from 'node:fs'
 import module from 'node:module'
@@ -10,7 +10,7 @@ import { compileCache, pinnedNode, replaceBy } from './process/handover.mjs'
 import { install } from './cli/launch/install.mjs'
 
 await install('run')
-// `npx svc` and npm's scripts find the pinned Node first: then there is no other Node to hand over to.
+// `npx svc` and npm's scripts already run on the pinned Node.
 if (realpathSync(pinnedNode()) === realpathSync(process.execPath)) {
 	module.enableCompileCache(compileCache)
 	const { runnable } = await import('./cli/launch/bundle.mjs')

@@ -1,7 +1,7 @@
 /**
- * The contract of `engine.ts` in a plugin's folder: an engine that keeps the data where `store.url` says, in place of the folder
- * `store.path`. The host finds it by its file and loads it only where `store.url` is set, so the file imports what is heavy when it
- * is asked for. Such a plugin comes with the gateway, and its `settings.ts` declares `store.url` and what else the engine needs.
+ * The contract of `engine.ts` in a plugin's folder: an engine that stores the data at `store.url` instead of in the folder
+ * `store.path`. The host loads every such file if `store.url` is set, so the file imports large modules on first use. The plugin
+ * comes with the gateway; its `settings.ts` declares `store.url` and the engine's other settings.
  */
 import type { KeyObject } from 'node:crypto'
 import type { Config, StoreSettings } from '../../config/types.ts'
@@ -12,16 +12,16 @@ import type { Engine, ObservedLease, Tenure } from '../store/ports.ts'
 
 export interface EngineRequest {
 	store: StoreSettings
-	/** Of the program, for other gateways. */
+	/** Of the gateway; other gateways see it. */
 	version?: string
-	/** This process holds its lock. */
+	/** The caller holds its lock. */
 	home: string
 	log?: Logger
 	/** Ends a wait for another gateway. */
 	signal?: AbortSignal
 	/**
-	 * Called often while it waits for another gateway, with that one's lease; and with null when it takes over. What it throws ends
-	 * the wait.
+	 * Called often during a wait for another gateway, with that gateway's lease, and with null at the takeover. An error that it
+	 * throws ends the wait.
 	 */
 	onLeaseObserved?: (lease: ObservedLease | null) => void | Promise<void>
 }
@@ -47,25 +47,25 @@ export interface Member extends AsyncDisposable {
 	 */
 	onLeaseObserved(lease: ObservedLease | null): Promise<void>
 	/**
-	 * For the time in which it works: stands before whatever answers requests. Threads that waiting gateways lend become part of
-	 * `pool`.
+	 * For a working gateway: wraps the handler of requests, so that it also accepts forwarded ones. Adds the threads that waiting
+	 * gateways lend to `pool`.
 	 */
 	accept(tenure: Tenure, pool: RunPool): (handler: Handler) => Handler
 	/** Call this once it serves requests. */
 	serves(tenure: Tenure): Promise<void>
-	/** How many requests of other gateways it has taken. */
+	/** How many requests it has accepted from other gateways. */
 	forwarded(): number
 }
 
 export interface MemberOptions {
 	config: Config
-	/** Of the program. */
+	/** Of the gateway. */
 	version: string
-	/** The module of worker threads. */
+	/** The program of worker threads. */
 	worker: URL
 	listeners: Listeners
 	log: Logger
-	/** Of this home as it is now. */
+	/** The current key of this home. */
 	installationKey(): Promise<KeyObject>
 	/** Called once it listens, or listens at one more address. `holder`: the working gateway, for people. */
 	listening(holder: string): void

@@ -1,4 +1,4 @@
-/** Which engine keeps the data: LMDB, or one that a plugin provides, found by its file `engine.ts`. */
+/** Selects the engine that stores the data: LMDB, or one of a plugin, found by its file `engine.ts`. */
 import { Fault } from '../errors.ts'
 import { openLmdb } from '../store/lmdb/open.ts'
 import type { Engine } from '../store/ports.ts'
@@ -6,9 +6,9 @@ import { ownParts } from '../util/own-files.ts'
 import type { EngineModule, EngineRequest } from './contract.ts'
 
 /**
- * Opens the data where the settings say: in the folder `store.path` or, with `store.url`, with the engine of a plugin's folder. Throws
- * `config_invalid` if no engine serves the address, else `store_damaged` or `unavailable`, with what to do. LMDB would end the
- * process on a damaged data file, so call `checkFolder` of core/backup first.
+ * Opens the data in the folder `store.path` or, with `store.url`, with the engine of a plugin. Throws `config_invalid` if no
+ * engine serves the address, else `store_damaged` or `unavailable`, with what to do. LMDB would end the process on a damaged
+ * data file, so call `checkFolder` of core/backup first.
  */
 export async function openEngine(request: EngineRequest): Promise<Engine> {
 	const { store, log } = request

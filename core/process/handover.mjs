@@ -1,6 +1,6 @@
 /**
- * What core/launch.mjs and core/svc.mjs share: handing over to the pinned Node that is installed with the packages. Runs
- * on any Node from 20 on.
+ * For core/launch.mjs and core/svc.mjs: hands over to the pinned Node that is installed with the packages. Runs on Node 20 and
+ * newer.
  */
 import { existsSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -11,12 +11,15 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 const windows = process.platform === 'win32'
 
-/** What the gateway and svc are written for. */
+/** The version of Node that the gateway and svc need. */
 const NODE_MAJOR = 24
 /** EX_UNAVAILABLE, as when the gateway cannot start. */
 const UNAVAILABLE = 69
 
-/** Of the gateway's process. Young objects get room: by default V8 lets it grow to 48 MiB and more a thread, for nothing that we would notice. */
+/**
+ * Node's flags for the gateway's process. By default V8 lets the space for young objects grow to 48 MiB and more per thread,
+ * without a measurable gain.
+ */
 export const gatewayFlags = ['--max-semi-space-size=16']
 
 /** Where compiled code is kept between starts. An installed package may be in a folder that its user may not write to. */
@@ -40,12 +43,12 @@ export function pinnedNode() {
 }
 
 /**
- * Runs a command in the place of this process, which then does not return. Where Node cannot do that (before 22.15, and on
- * Windows), runs it as a child process, and returns its exit code. The child hears when this process is gone.
+ * Replaces this process by a command, and never returns. If Node cannot do that (before 22.15, on Windows, and with sockets that
+ * were handed over), runs the command as a child process and returns its exit code. The child is told when this process ends.
  */
 export async function replaceBy(command, args, { cwd = root } = {}) {
 	const sockets = Number(process.env.LISTEN_FDS) || 0
-	// Node closes all other descriptors that it was given when it is replaced.
+	// A replaced Node closes all inherited descriptors except the standard ones.
 	if (!process.execve || windows || sockets > 0) return run(command, args, { cwd, ipc: true, sockets })
 	process.chdir(cwd)
 	const file = realpathSync(command)
@@ -53,10 +56,10 @@ export async function replaceBy(command, args, { cwd = root } = {}) {
 }
 
 /**
- * Returns the exit code. Signals are passed on to the child, which decides when to end. `ipc`: a channel tells the
- * child when this process is gone, however it ended. `sockets`: how many listening sockets this process was handed, from descriptor
- * 3 on, which the child gets. `variables`: defaults for its environment; those of this process take precedence. `started` is called
- * with the child's process id.
+ * Runs a command as a child process and returns its exit code. Signals are forwarded to the child, which decides when to end.
+ * `ipc`: a channel tells the child when this process ends, for whatever reason. `sockets`: the number of listening sockets that
+ * this process was handed, from descriptor 3 on; the child gets them. `variables`: defaults for its environment; those of this
+ * process take precedence. `started` is called with the child's process id.
  */
 export async function run(
 	command,
@@ -66,14 +69,14 @@ export async function run(
 	const { spawn } = await import('node:child_process') // loaded only where the process cannot be replaced
 	return new Promise((resolve, reject) => {
 		const env = { ...variables, ...process.env, NODE_COMPILE_CACHE: compileCache }
-		// It is another process than the one that they were handed to.
+		// It names this process; with it, the child would ignore the sockets.
 		if (sockets > 0) delete env.LISTEN_PID
 		const handed = Array.from({ length: sockets }, (_, at) => 3 + at)
 		const stdio = ['inherit', stdout, 'inherit', ...handed, ...(ipc ? ['ipc'] : [])]
 		const child = spawn(command, args, { cwd, stdio, env, shell: windows && command.endsWith('.cmd') })
 		if (child.pid !== undefined) started(child.pid)
 		const forward = (signal) => child.kill(signal)
-		// npm ends on a signal without passing it on; then no process remains that could.
+		// npm exits on a signal without forwarding it. Then only this check can tell the child.
 		const parent = process.ppid
 		const orphaned = setInterval(() => process.ppid !== parent && forward('SIGTERM'), 1_000)
 		const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']

@@ -1,9 +1,9 @@
-/** Keeps changes that another user could have made out of a running gateway. */
+/** Keeps a running gateway from applying changes that another user could have made. */
 import { existsSync } from 'node:fs'
 import type { Logger } from '../log/log.ts'
 import { isAllowed, refuseShared, sharedIn, sharedPlaces } from './shared-home.ts'
 
-/** Time between two checks of whether the operator has fixed the modes of what was refused. */
+/** Time between two checks of whether the operator has fixed the modes of refused files. */
 const RECHECK_MS = 1_000
 
 export interface HomeGuard extends Disposable {
@@ -18,12 +18,12 @@ export interface GuardOptions {
 	env: Readonly<NodeJS.ProcessEnv>
 	log: Logger
 	/** Called once all modes are fixed: changing a mode changes no file, so no watcher reports it. */
-	safeAgain: () => void
-	/** False until the gateway has started; `safeAgain` waits for it. */
+	modesFixed: () => void
+	/** False until the gateway has started; `modesFixed` waits for it. */
 	isReady: () => boolean
 }
 
-export function guardHome({ home, env, log, safeAgain, isReady }: GuardOptions): HomeGuard {
+export function guardHome({ home, env, log, modesFixed, isReady }: GuardOptions): HomeGuard {
 	/** Folders of plugins that were refused. */
 	const refused = new Set<string>()
 	const warned = new Set<string>()
@@ -34,7 +34,7 @@ export function guardHome({ home, env, log, safeAgain, isReady }: GuardOptions):
 		try {
 			return sharedIn(folder, home) !== undefined
 		} catch {
-			return existsSync(folder) // some of it was removed meanwhile, or all of it
+			return existsSync(folder) // all or some of its files were removed meanwhile
 		}
 	}
 	const recheck = (): void => {
@@ -44,7 +44,7 @@ export function guardHome({ home, env, log, safeAgain, isReady }: GuardOptions):
 		timer = undefined
 		homeIsRefused = false
 		refused.clear()
-		safeAgain()
+		modesFixed()
 	}
 	const wait = (): void => {
 		timer ??= setInterval(recheck, RECHECK_MS).unref()

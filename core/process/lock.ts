@@ -1,4 +1,4 @@
-/** One gateway a home: the store's checks are exact only while a single process writes. */
+/** One gateway per home: the store's checks are exact only while a single process writes. */
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, realpathSync, rmSync, statSync } from 'node:fs'
@@ -15,12 +15,13 @@ const ATTEMPTS = 50
 const PAUSE_MS = 100
 const ANSWER_LIMIT_MS = 2_000
 const ANSWER_LIMIT = 100
-/** A process that was killed while cleaning up blocks others for this long, and no longer than all attempts take. */
+/** How long a process that was killed during the cleanup blocks others. Less than all attempts take together. */
 const FORGOTTEN_MS = 3_000
 
 /**
- * Locks the home, or throws `home_in_use`, and `unavailable` if the home cannot be written to. The lock is a listening local socket in the home, which no other user may
- * enter: the kernel closes it however the process ends, so the holder is found by asking, not by age or pid.
+ * Locks the home. Throws `home_in_use`, or `unavailable` if the home is not writable. The lock is a listening local socket in the
+ * home, which no other user may enter. The kernel closes it however the process ends, so a connection shows whether a process
+ * holds it; an age or a pid would not.
  */
 export async function lockHome(home: string): Promise<AsyncDisposable> {
 	const path = socketPath(home)
@@ -80,16 +81,16 @@ async function listen(path: string): Promise<Server | null> {
 }
 
 /**
- * Listens in place of a process that was killed. Only one of several that start at once may look, clear away and listen:
- * the second would else clear away what the first has just made. Making a folder is what only one of them can do.
+ * Removes the socket of a killed process and listens. Of several processes that start at the same time, only one may do this: a
+ * second one would remove the new socket of the first. Creating a folder is atomic, so a folder is the lock for the cleanup.
  */
 async function listenInstead(path: string): Promise<Server | null> {
-	const sign = `${path}.cleaning`
+	const cleanup = `${path}.cleaning`
 	try {
-		mkdirSync(sign)
+		mkdirSync(cleanup)
 	} catch {
-		const made = statSync(sign, { throwIfNoEntry: false })?.mtimeMs
-		if (made !== undefined && made < Date.now() - FORGOTTEN_MS) rmSync(sign, { recursive: true, force: true })
+		const since = statSync(cleanup, { throwIfNoEntry: false })?.mtimeMs
+		if (since !== undefined && since < Date.now() - FORGOTTEN_MS) rmSync(cleanup, { recursive: true, force: true })
 		return null
 	}
 	try {
@@ -97,7 +98,7 @@ async function listenInstead(path: string): Promise<Server | null> {
 		rmSync(path, { force: true })
 		return await listen(path)
 	} finally {
-		rmSync(sign, { recursive: true, force: true })
+		rmSync(cleanup, { recursive: true, force: true })
 	}
 }
 

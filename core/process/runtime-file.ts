@@ -6,7 +6,7 @@ import { messageOf } from '../errors.ts'
 
 export interface RuntimeFile {
 	pid: number
-	/** Among several gateways on one cluster. One that waits forwards requests. Absent for one on its own. */
+	/** Of several gateways on one cluster; the waiting ones forward requests. Absent for a single gateway. */
 	role?: 'working' | 'waiting'
 	/** Null if it does not listen. */
 	url: string | null
@@ -37,14 +37,14 @@ export function writeRuntimeFile(home: string, content: RuntimeFile): void {
 	}
 }
 
-/** A file that stays, such as on a disk that became read-only, is recognized as that of a gateway that has ended. */
+/** A failure does not matter, such as on a disk that became read-only: readers find out that the file's gateway has ended. */
 export function removeRuntimeFile(home: string): void {
 	try {
 		rmSync(runtimeFileOf(home), { force: true })
 	} catch {}
 }
 
-/** May be that of a gateway that was killed since. Undefined if there is no file, or no JSON object in it. */
+/** The gateway that wrote it may have been killed since. Undefined if the file does not exist or is not a JSON object. */
 export function readRuntimeFile(home: string): Partial<RuntimeFile> | undefined {
 	try {
 		const content = JSON.parse(readFileSync(runtimeFileOf(home), 'utf8')) as unknown

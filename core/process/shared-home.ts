@@ -1,9 +1,9 @@
 /**
- * Checks which other users can write to the home. A user who can write to its settings or plugins can run code as the gateway's user, so
- * the start, a reload, the plugin loader and the doctor all use this check.
+ * Checks whether other users can write to the home. A user who can write to its settings or plugins can run code as the gateway's
+ * user, so the start, a reload, the plugin loader and the doctor all use this check.
  *
- * The rule: a home that no other user can enter (mode 0700) protects everything in it, whatever the modes below are. In
- * any other home, and outside the home, each file counts by itself. Links are followed: the real file counts.
+ * The rule: a home that no other user can enter (mode 0700) protects everything in it, whatever the modes inside. In any other
+ * home, and outside the home, each file is checked. Links are followed to the real file.
  */
 import { realpathSync, statSync } from 'node:fs'
 import type { Stats } from 'node:fs'
@@ -25,7 +25,7 @@ export interface SharedPlace {
 	fix: string
 }
 
-/** Set to `1`, it lets a gateway start whose home others can write to. */
+/** `1` lets a gateway start although others can write to its home. */
 export const OVERRIDE = 'SVC_ALLOW_SHARED_HOME'
 
 /** Entries of a plugin's folder, node_modules included. */
@@ -53,7 +53,7 @@ export function sharedIn(folder: string, home: string): SharedPlace | undefined 
 	for (const name of entriesIn(real, (_, folder) => !`${folder}${sep}`.startsWith(root))) {
 		if (++count > ENTRY_LIMIT) {
 			const problem = `${real} holds more than ${ENTRY_LIMIT} files, too many to check who can write to them`
-			return { path: real, kind: 'mode', problem, fix: rule.closing(real) }
+			return { path: real, kind: 'mode', problem, fix: rule.fixFor(real) }
 		}
 		const place = placeOf(join(real, name), rule, real)
 		if (place) return place
@@ -86,8 +86,8 @@ interface Rule {
 	trusted: ReadonlySet<number>
 	/** Whether this real path is in a home that no other user can enter. */
 	protects(path: string): boolean
-	/** The command for a path whose mode is wrong. */
-	closing(path: string, tree?: string): string
+	/** The command that fixes the mode of a path. */
+	fixFor(path: string, tree?: string): string
 }
 
 function ruleOf(home: string): Rule {
@@ -96,15 +96,15 @@ function ruleOf(home: string): Rule {
 	const real = found ? realpathSync(home) : home
 	const isClosed = found !== undefined && (found.mode & 0o011) === 0
 	const isInside = (path: string): boolean => path === real || path.startsWith(real + sep)
-	// Root may run the gateway of another user, who can do there whatever they like.
+	// Root may run the gateway of another user, who may write to it.
 	const owners = self === 0 && found ? [found.uid] : []
 	const sudo = (owner: number | undefined): string => (self === 0 || owner === self ? '' : 'sudo ')
-	/** Restricting a folder of root's would lock this user out, so the command changes its owner first. */
+	/** Restricting a folder that belongs to root would lock this user out, so the command changes its owner first. */
 	const owning = found && sudo(found.uid) !== '' ? `sudo chown -R ${self} ${quoted(real)} && ` : ''
 	return {
 		trusted: new Set([0, self, ...owners]),
 		protects: (path) => isClosed && isInside(path) && path !== real,
-		closing(path, tree) {
+		fixFor(path, tree) {
 			if (isInside(path)) return `${owning}chmod 700 ${quoted(real)}`
 			return `${sudo(statOf(path)?.uid)}chmod ${tree === undefined ? '' : '-R '}go-w ${quoted(tree ?? path)}`
 		},
@@ -126,7 +126,7 @@ function placeOf(path: string, rule: Rule, tree?: string): SharedPlace | undefin
 	if (who === undefined) return undefined
 	const mode = (found.mode & 0o7777).toString(8).padStart(4, '0')
 	const problem = `${real} (mode ${mode}) is writable by ${who}`
-	return { path: real, kind: 'mode', problem, fix: rule.closing(real, tree) }
+	return { path: real, kind: 'mode', problem, fix: rule.fixFor(real, tree) }
 }
 
 /** Who can write to it besides its owner. Writing to a folder requires the right to enter it as well. */

@@ -74,7 +74,7 @@ async function run(plugin: Plugin, order: CheckOrder, wrong: Wrong, { doing, unc
 		const running = await boot({
 			home,
 			env: { ...process.env, SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' },
-			made: (gateway) => uncaught((error) => gateway.uncaught(error)),
+			created: (gateway) => uncaught((error) => gateway.uncaught(error)),
 		})
 		// What its start has left to the next turns may fail.
 		for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))

@@ -226,7 +226,7 @@ void t.test('a refused plugin that is removed is no longer looked at', { skip },
 	chmodSync(folder, 0o777)
 	const isSafe = Promise.withResolvers<void>()
 	const log = openLog({ level: 'silent', format: 'json' })
-	const guard = guardHome({ home, env: {}, log, safeAgain: isSafe.resolve, isReady: () => true })
+	const guard = guardHome({ home, env: {}, log, modesFixed: isSafe.resolve, isReady: () => true })
 	// The guard's own timer keeps no process alive.
 	const alive = setInterval(() => {}, 1_000)
 	t.teardown(() => clearInterval(alive))
