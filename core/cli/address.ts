@@ -7,14 +7,14 @@ const DEFAULT = 'http://127.0.0.1:3000'
 
 export interface AddressBook {
 	/**
-	 * Where the gateway is, without a slash at its end: `SVC_URL`, else the address in the home's `run/gateway.json`, else
-	 * port 3000. Read again for each request, since a gateway that was started again may have another port; while it does
-	 * not run, the address stays what it was, and never becomes that of another gateway. Throws `unavailable` where
-	 * `SVC_HOME` names a home without a running gateway: the one at port 3000 has another home.
+	 * The address of the gateway, without a slash at its end: `SVC_URL`, else the address in the home's `run/gateway.json`, else
+	 * port 3000. Determined for each request, since a restarted gateway may have another port. While the gateway is down, the
+	 * last address is kept, so that no request reaches another gateway. Throws `unavailable` if `SVC_HOME` names a home without
+	 * a running gateway: a gateway at port 3000 would have another home.
 	 */
 	url(): string
-	/** Before a request: finds out whether the gateway that wrote that file was killed, so that another program may have its port. */
-	look(): Promise<void>
+	/** Call before a request: checks whether the gateway that wrote that file was killed. Another program may have its port now. */
+	checkAlive(): Promise<void>
 }
 
 export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): AddressBook {
@@ -22,12 +22,12 @@ export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): Add
 	let wasKilled = false
 	return {
 		url() {
-			latest = env.SVC_URL ? checked(env.SVC_URL) : ((wasKilled ? undefined : addressInFile(home)) ?? latest)
+			latest = env.SVC_URL ? validUrl(env.SVC_URL) : ((wasKilled ? undefined : addressInFile(home)) ?? latest)
 			if (latest === undefined && env.SVC_HOME && (wasKilled || isAbsent(runtimeFileOf(home))))
 				throw noGateway(home, wasKilled)
 			return latest ?? DEFAULT
 		},
-		async look() {
+		async checkAlive() {
 			wasKilled = !env.SVC_URL && readRuntimeFile(home)?.pid !== undefined && !(await isHeld(home))
 		},
 	}
@@ -37,13 +37,13 @@ export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): Add
 function addressInFile(home: string): string | undefined {
 	const url = readRuntimeFile(home)?.url
 	try {
-		return typeof url === 'string' ? checked(url) : undefined
+		return typeof url === 'string' ? validUrl(url) : undefined
 	} catch {
 		return undefined
 	}
 }
 
-/** False where this user may not look: an administrator may use the gateway of a closed home. */
+/** False if this user may not read the home: an administrator may use the gateway of a closed home. */
 function isAbsent(file: string): boolean {
 	try {
 		statSync(file)
@@ -62,7 +62,7 @@ function noGateway(home: string, wasKilled: boolean): CliError {
 	)
 }
 
-function checked(text: string): string {
+function validUrl(text: string): string {
 	const url = URL.parse(text)
 	if (url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash)
 		return url.href.replace(/\/+$/, '')

@@ -8,29 +8,29 @@ export interface ApiOptions {
 	env: Readonly<NodeJS.ProcessEnv>
 	home: string
 	signal: AbortSignal
-	/** As of `Connection`. */
+	/** As in `Connection`. */
 	silent_ms?: number
 }
 
-/** For what is sent after Ctrl-C, such as a cancellation: the user does not wait long then. */
-const LAST_WORD_MS = 5_000
+/** Time limit of a request that begins after Ctrl-C, such as a cancellation. */
+const AFTER_ABORT_MS = 5_000
 
 export interface OpenApi extends Api {
-	/** The error to show if what has answered until now is no gateway. Never throws. */
+	/** The error to show if the server that has responded so far is not a gateway. Never throws. */
 	serverProblem(): Promise<CliError | undefined>
 }
 
-/** Bytes are sent as they are. */
+/** Bytes are sent unchanged, anything else as JSON. */
 function bodyOf(body: unknown): { body: string | Uint8Array<ArrayBuffer>; headers?: Record<string, string> } {
 	if (!(body instanceof Uint8Array)) return { body: JSON.stringify(body) }
 	return { body: new Uint8Array(body), headers: { 'content-type': 'application/octet-stream' } }
 }
 
 export function openApi({ env, home, signal, silent_ms }: ApiOptions): OpenApi {
-	const { url, look } = addressBook(env, home)
+	const { url, checkAlive } = addressBook(env, home)
 	const connection: Connection = {
 		url,
-		look,
+		checkAlive,
 		...(!env.SVC_URL && { home }),
 		...(silent_ms !== undefined && { silent_ms }),
 		headers(address) {
@@ -51,12 +51,12 @@ export function openApi({ env, home, signal, silent_ms }: ApiOptions): OpenApi {
 			)
 		},
 		async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<T> {
-			// What begins after Ctrl-C is meant to go out still.
-			const until = options.signal ?? (signal.aborted ? AbortSignal.timeout(LAST_WORD_MS) : signal)
+			// A request that begins after Ctrl-C still has to be sent.
+			const until = options.signal ?? (signal.aborted ? AbortSignal.timeout(AFTER_ABORT_MS) : signal)
 			const init = { method, signal: until, ...(body !== undefined && bodyOf(body)) }
 			const response = await send(connection, path, init, options)
 			answered = true
-			// Every answer of a gateway has one, unless a proxy took it out.
+			// Every response of a gateway has one, unless a proxy removed it.
 			if (!response.headers.has('x-request-id')) await mustBeGateway(connection.url())
 			if (options.bytes) return (await bytesOf(response, connection)) as T
 			const text = await textOf(response, connection)

@@ -10,10 +10,10 @@ import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
 
 /**
- * - `in_force`: it uses the file as it is
- * - `refused`: it does not, and says why
- * - `late`: it has not said anything yet
- * - `waits`: it is one of several on a cluster, and another one works, with the file in its own home
+ * - `in_force`: it uses the current file
+ * - `refused`: it does not; `why` is its error
+ * - `late`: it has reported neither within the time limit
+ * - `waits`: it is a waiting gateway on a cluster; the working one uses the file in its own home
  */
 export type Applied =
 	| ({ state: 'in_force' } & Pick<RuntimeFile, 'trouble'> & Pick<RuntimeFile['settings'], 'variables'>)
@@ -22,17 +22,17 @@ export type Applied =
 
 export const noWaitOption = { '--no-wait': 'do not wait until a running gateway has applied the change' } as const
 
-/** A plugin of a third party may take its time to start; most changes take 0.2 s. */
-const PATIENCE_MS = 30_000
-const LOOK_MS = 30
+/** Most changes take 0.2 s, but a third-party plugin may start slowly. */
+const LIMIT_MS = 30_000
+const POLL_MS = 30
 
 /**
- * Waits until the gateway has read the file as it is now, for at most 30 s. Null if none runs with this home. Throws
- * `interrupted` after Ctrl-C. `before`: the version of its runtime file before a change that gateway.yaml does not show.
+ * Waits until the gateway has read the current file, for at most 30 s. Null if no gateway runs with this home. Throws
+ * `interrupted` after Ctrl-C. `before`: the version of the runtime file before the change, for one that leaves gateway.yaml as it is.
  */
 export async function waitUntilApplied({ home, signal }: Cli, file: string, before?: string): Promise<Applied | null> {
 	if ((await holderOf(home)) === null) return null
-	for (const end = performance.now() + PATIENCE_MS; performance.now() < end;) {
+	for (const end = performance.now() + LIMIT_MS; performance.now() < end;) {
 		const isSame = before !== undefined && runtimeFileVersion(home) === before
 		const { settings, role, trouble = {} } = readRuntimeFile(home) ?? {}
 		if (role === 'waiting') return { state: 'waits' }
@@ -40,7 +40,7 @@ export async function waitUntilApplied({ home, signal }: Cli, file: string, befo
 			const { refused, variables } = settings
 			return refused === null ? { state: 'in_force', variables, trouble } : { state: 'refused', why: refused }
 		}
-		await pause(LOOK_MS, undefined, { signal }).catch((error: unknown) => {
+		await pause(POLL_MS, undefined, { signal }).catch((error: unknown) => {
 			throw new CliError('interrupted', '', { cause: error })
 		})
 	}
@@ -52,7 +52,7 @@ export function warnOfRemaining({ out }: Cli, { problems }: Change): void {
 	for (const { path, message } of problems) out.note(out.style.warn(`still wrong in the file: ${path}: ${message}`))
 }
 
-/** What a command says at its end where the change is not in force: throws for a refused one, notes a late one. */
+/** Ends a command whose change is not in force: throws if it was refused, else prints a note. */
 export function reportUnapplied({ out }: Cli, applied: Applied | null): void {
 	if (applied?.state === 'refused')
 		throw new CliError(
@@ -68,12 +68,12 @@ export function reportUnapplied({ out }: Cli, applied: Applied | null): void {
 	if (applied?.state === 'late')
 		out.note(
 			out.style.warn(
-				`The running gateway has not applied it within ${PATIENCE_MS / 1000} s; "svc status" shows whether it has.`,
+				`The running gateway has not applied it within ${LIMIT_MS / 1000} s; "svc status" shows whether it has.`,
 			),
 		)
 }
 
-/** Others may change it meanwhile: then it waits for theirs. Undefined if it cannot be read, which the gateway reports. */
+/** Read again each time, since someone else may change the file meanwhile. Undefined if it cannot be read: the gateway reports that. */
 function digestNow(file: string): string | undefined {
 	try {
 		return digestOf(readText(file))

@@ -5,13 +5,13 @@ import { CliError } from './contract.ts'
 
 type Settings = Record<string, unknown>
 
-/** Deeper keys are an error. */
+/** Parts of a key; more are an error. */
 const DEPTH_LIMIT = 8
 
 /**
- * `limits.steps=20` → `{limits: {steps: 20}}`. A value that is valid JSON, such as a number, `true` or a
- * list, is read as JSON, any other as text; an empty one is null, which removes the key. With the `present` settings,
- * an inner map begins as it is there, and an inner key is removed from it at once. Throws a usage error.
+ * `limits.steps=20` → `{limits: {steps: 20}}`. A value that is valid JSON, such as a number, `true` or a list, is parsed; any
+ * other is text. An empty value is null, which removes the key. With the `present` settings, a nested map starts as a copy of
+ * the present one, and an empty value deletes its key there. Throws a usage error.
  */
 export function settingsOf(assignments: readonly string[], example: string, present?: Settings): Settings {
 	const settings: Settings = Object.create(null)
@@ -47,12 +47,12 @@ export function merged(settings: Settings, changes: Settings): Settings {
 	return result
 }
 
-/** Null stands for a setting that is removed. */
+/** Null marks a removed setting. */
 export function withoutNull(settings: Settings): Settings {
 	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null))
 }
 
-/** Without a prototype, as all settings here: `__proto__` is a name like any other. */
+/** Like all settings here, the copy has no prototype, so that `__proto__` is an ordinary key. */
 function copyOf(settings: Settings): Settings {
 	const entries = Object.entries(settings).map(([key, value]) => [key, isObject(value) ? copyOf(value) : value])
 	return Object.assign(Object.create(null), Object.fromEntries(entries))

@@ -6,8 +6,8 @@ import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
 
 /**
- * The file of a backup that a user names: a file that is there, else an id or a bare name in the folder of the home's settings.
- * Throws `not_found` for anything else.
+ * The file of a backup that a user specifies: an existing file, else an id or a file name in the backup folder of the home's
+ * settings. Throws `not_found` for anything else.
  */
 export function fileGiven(cli: Cli, given: string): string {
 	const id = idPattern.test(given) ? given : idOfFile(given)

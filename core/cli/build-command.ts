@@ -1,11 +1,11 @@
-/** From the declaration of a command to commander's. */
+/** Converts the declaration of a command to commander's. */
 import { InvalidArgumentError, Option as CommanderOption } from 'commander'
 import type { Command as CommanderCommand } from 'commander'
 import type { Command, Option } from './command.ts'
 import type { Cli } from './contract.ts'
 import { allowSecretArguments, refuseSecretArguments } from './secret-input.ts'
 
-/** Adds it with its subcommands. Throws where the declaration is invalid; then nothing is added. */
+/** Adds a command with its subcommands. Throws, and adds nothing, if the declaration is invalid. */
 export function addCommand(parent: CommanderCommand, name: string, declared: Command, cli: Cli): void {
 	const { description = '', arguments: parameters, usage, options = {}, examples, commands = {} } = declared
 	const { hidden = false, takesSecret = false } = declared
@@ -34,14 +34,14 @@ export function addCommand(parent: CommanderCommand, name: string, declared: Com
 	parent.addCommand(command, { hidden })
 }
 
-/** The option under its former flag, which fills the present one. */
+/** Also accepts an option's former flag, whose value becomes that of the present option. */
 function acceptFormer(command: CommanderCommand, flags: string, option: Option & { formerly: string }, cli: Cli): void {
 	const [present = '', ...value] = flags.split(/[ ,]+/).filter((part) => !/^-[^-]/.test(part))
 	const { default: _, ...rest } = option
 	const former = optionOf([option.formerly, ...value].join(' '), { ...rest, required: false }).hideHelp()
 	command.addOption(former)
 	const name = camelCase(present.replace(/^--/, ''))
-	// Behind commander's own listener, which has checked the value, and before it looks for options that are required.
+	// Runs after commander's own listener, which checks the value, and before commander reports missing required options.
 	command.on(`option:${former.name()}`, () => {
 		command.setOptionValueWithSource(name, command.getOptionValue(former.attributeName()), 'cli')
 		cli.out.note(cli.out.style.warn(`${option.formerly} is named ${present} now; write ${present}`))

@@ -5,22 +5,22 @@ import { buildProgram } from './program.ts'
 
 /** Nobody chooses from more. */
 const LIMIT = 200
-/** The longest wait after the key is pressed. */
-const PATIENCE_MS = 3_000
+/** The longest wait after the tab key is pressed. */
+const TIME_LIMIT_MS = 3_000
 
 /**
- * What can replace the last word: subcommands, options after a -, choices, and what plugins offer for an argument or
- * option of that name.
+ * What can replace the last word: subcommands, options after a -, choices, and the candidates of plugins for the argument or
+ * option at that place.
  */
 export async function candidates(cli: Cli, words: readonly string[]): Promise<string[]> {
 	const before = words.slice(0, -1)
 	const prefix = words.at(-1) ?? ''
-	const nowhere = { write: () => true } as never
-	const { program, candidatesOf } = await buildProgram(before, { stdout: nowhere, stderr: nowhere, cli: () => cli })
-	/** Empty if it takes too long or fails: the tab key shows no errors. */
-	const named = async (name: string): Promise<string[]> => {
-		const work = (async () => await candidatesOf(name)?.(cli, prefix, AbortSignal.timeout(PATIENCE_MS)))()
-		return (await within(PATIENCE_MS, name, work).catch(() => undefined)) ?? []
+	const discard = { write: () => true } as never
+	const { program, candidatesOf } = await buildProgram(before, { stdout: discard, stderr: discard, cli: () => cli })
+	/** Empty if the plugin takes too long or fails: the tab key shows no errors. */
+	const fromPlugin = async (name: string): Promise<string[]> => {
+		const work = (async () => await candidatesOf(name)?.(cli, prefix, AbortSignal.timeout(TIME_LIMIT_MS)))()
+		return (await within(TIME_LIMIT_MS, name, work).catch(() => undefined)) ?? []
 	}
 	let command = program
 	const given: string[] = []
@@ -30,7 +30,7 @@ export async function candidates(cli: Cli, words: readonly string[]): Promise<st
 		if (word.startsWith('-')) {
 			const takesValue = option && (option.required || option.optional) && !word.includes('=')
 			if (takesValue && n === before.length - 1)
-				return starting(option.argChoices ?? (await named(option.attributeName())), prefix)
+				return matching(option.argChoices ?? (await fromPlugin(option.attributeName())), prefix)
 			if (takesValue) n++
 			continue
 		}
@@ -38,9 +38,9 @@ export async function candidates(cli: Cli, words: readonly string[]): Promise<st
 		if (inner) command = inner
 		else given.push(word)
 	}
-	if (prefix.startsWith('-')) return starting(optionsOf(command), prefix)
+	if (prefix.startsWith('-')) return matching(optionsOf(command), prefix)
 	if (command.commands.length > 0 && given.length === 0)
-		return starting(
+		return matching(
 			command
 				.createHelp()
 				.visibleCommands(command)
@@ -48,7 +48,7 @@ export async function candidates(cli: Cli, words: readonly string[]): Promise<st
 			prefix,
 		)
 	const wanted = argumentAt(command, given.length)
-	return wanted ? starting(wanted.argChoices ?? (await named(wanted.name())), prefix) : []
+	return wanted ? matching(wanted.argChoices ?? (await fromPlugin(wanted.name())), prefix) : []
 }
 
 function optionsOf(command: Command): string[] {
@@ -70,6 +70,6 @@ function argumentAt(command: Command, place: number): Argument | undefined {
 	return command.registeredArguments[place] ?? (last?.variadic ? last : undefined)
 }
 
-function starting(all: readonly string[], prefix: string): string[] {
+function matching(all: readonly string[], prefix: string): string[] {
 	return all.filter((one) => one.startsWith(prefix)).slice(0, LIMIT)
 }

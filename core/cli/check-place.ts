@@ -1,5 +1,5 @@
 /**
- * What is wrong with a valid configuration in the place where it would be used: its ports, and what plugins check in their
+ * Checks a valid configuration on the machine and in the home where it would be used: its ports, and the checks in plugins'
  * `doctor.ts`.
  */
 import { warn } from '../../config/read.ts'
@@ -15,7 +15,7 @@ import { doctorFilesFor } from './doctor/doctor-files.ts'
 import { openCheckContext } from './doctor/check-context.ts'
 
 export interface PlaceReport {
-	/** The gateway accepts these; each as `file:line:column: path: what is wrong`. */
+	/** Problems that the gateway accepts, each as `file:line:column: path: what is wrong`. */
 	warnings: string[]
 	/** What could not be checked, and why. */
 	notes: string[]
@@ -28,7 +28,7 @@ export interface PlaceRequest {
 	ports?: boolean
 }
 
-/** Throws, as `readConfig` does, what the gateway of this home would refuse. */
+/** Throws the problems for which the gateway of this home would refuse the configuration, in the form of `readConfig`. */
 export async function checkPlace(config: Config, { home, env, ports = true }: PlaceRequest): Promise<PlaceReport> {
 	await using context = await openCheckContext({ home, env })
 	const problems: LateProblem[] = []

@@ -1,15 +1,15 @@
-/** Programs that do in a process of their own what may hang, end the process or crash it. */
+/** Runs code that may hang, exit or crash in a child process. */
 import { fork } from 'node:child_process'
 import type { ChildProcess, ForkOptions } from 'node:child_process'
 import { compileCache } from '../process/handover.mjs'
 
 export interface Child {
 	process: ChildProcess
-	/** How it ended: `exit code 0`, or the name of the signal that killed it. Rejects if it could not be started. */
+	/** How the process ended: `exit code 0`, or the name of the signal that killed it. Rejects if it could not be started. */
 	ended: Promise<string>
 }
 
-/** Starts a program, whose output nobody sees. `onMessage` gets what it sends by `sendToParent`; `signal` kills it. */
+/** Starts a program and discards its output. `onMessage` gets what it sends by `sendToParent`; `signal` kills it. */
 export function startChild<Message>(
 	program: URL,
 	args: string[],
@@ -31,7 +31,7 @@ export function startChild<Message>(
 	return { process, ended }
 }
 
-/** In the program: settles once the message is sent, since what comes next may end the process. */
+/** Called in the child process. Settles once the message is sent, since the next statement may end the process. */
 export function sendToParent<Message extends object>(message: Message): Promise<void> {
 	return new Promise((resolve) => process.send?.(message, () => resolve()))
 }

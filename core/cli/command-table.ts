@@ -1,10 +1,10 @@
-/** Which commands there are, whose they are, and which could not be used. */
+/** All commands with their plugins, and the problems of commands that cannot be used. */
 import { messageOf } from '../errors.ts'
 import { importOwn } from '../util/own-code.ts'
 import { ownParts } from '../util/own-files.ts'
 import type { Candidates, CommandFile, Group, TopCommand } from './command.ts'
 
-/** A `CommandFile` with its plugin, or why it cannot be used. `plugin` is undefined for what comes with the gateway. */
+/** A `CommandFile`, or why it cannot be used. `plugin`: the third-party plugin; undefined for what comes with the gateway. */
 export type CommandSource = { plugin?: string } & ({ file: CommandFile } | { problem: unknown })
 
 /** Headings of help, in its order. */
@@ -29,7 +29,7 @@ export class CommandTable {
 	readonly #candidates = new Map<string, Candidates>()
 	readonly #problems: string[] = []
 
-	/** Adds what is valid in a file and does not exist yet; the rest is a problem. */
+	/** Adds the commands of a file; one that is invalid or exists already becomes a problem. */
 	add(found: CommandSource): void {
 		const { plugin } = found
 		if ('problem' in found) return this.report(plugin ?? 'svc', found.problem)
@@ -88,7 +88,7 @@ export class CommandTable {
 
 let builtIn: Promise<CommandFile[]> | undefined
 
-/** The host's own commands, and those of built-in plugins: found by their file, since the host knows no plugin by name. */
+/** The host's own commands and those of built-in plugins, which are found by their file name: the host names no plugin. */
 export function builtInFiles(): Promise<CommandFile[]> {
 	return (builtIn ??= readBuiltIn())
 }

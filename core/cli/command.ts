@@ -26,8 +26,8 @@ export interface CommandFile {
 	/** Commands of the first level by name: lower-case letters, digits and hyphens, beginning with a letter. */
 	commands: Record<string, TopCommand>
 	/**
-	 * What the tab key offers, by the name of an argument or an option: `agent` stands for `<agent>` and `--agent <name>` of
-	 * every command, also those of other plugins. The first plugin to declare a name provides it, built-in ones first.
+	 * What the tab key offers, by the name of an argument or an option: `agent` applies to `<agent>` and `--agent <name>` of every
+	 * command, also of other plugins. If several plugins declare a name, the first one counts, built-in ones first.
 	 */
 	candidates?: Record<string, Candidates>
 	/**
@@ -40,13 +40,13 @@ export interface CommandFile {
 }
 
 export interface StatusPart {
-	/** Fields for the answer of `svc status --json`. Must not fail where the plugin is switched off. */
+	/** Fields for the answer of `svc status --json`. Must not fail if the plugin is switched off. */
 	read(cli: Cli): Promise<object>
 	/** The lines for people, of the whole answer. */
 	show(answer: never, style: Style): string[]
 }
 
-/** A command of the first level. `load` keeps `svc --help` fast: what the command does is imported when it is called. */
+/** A command of the first level. `load` keeps `svc --help` fast: the code of the command is imported when it is called. */
 export type TopCommand = Listed & (Command | { load(): Promise<{ default: Command }> })
 
 export interface Listed {
@@ -62,15 +62,15 @@ export type Group = 'gateway' | 'work' | 'abilities' | 'access' | 'shell' | 'plu
 
 /** A command that runs, a group of subcommands, or both. */
 export interface Command {
-	/** What its own help says; default: the summary. */
+	/** The text of its own help; default: the summary. */
 	description?: string
 	/** As help shows them: `<agent> <prompt...>`; `[name]` is optional. `run` gets them by name, in camelCase. */
 	arguments?: string
 	/** Replaces the usage line of its help. */
 	usage?: string
 	/**
-	 * By their flags: `--limit <n>`, `-y, --yes`, `--tag <tag...>`. The value is what help says. `run` gets them by their
-	 * long name, in camelCase.
+	 * By their flags: `--limit <n>`, `-y, --yes`, `--tag <tag...>`. A string is the text in help. `run` gets them by their long
+	 * name, in camelCase.
 	 */
 	options?: Record<string, string | Option>
 	/** Text at the end of its help. */
@@ -79,7 +79,7 @@ export interface Command {
 	takesSecret?: boolean
 	/** Absent from help and completion; unknown options are arguments. */
 	hidden?: boolean
-	/** Subcommands by name. Of these, `list` runs if none is given. */
+	/** Subcommands by name. Without a subcommand, `list` runs if there is one. */
 	commands?: Record<string, Command>
 	/** `given`: arguments and options in one object. Throw `cli.error(…)` for an expected failure. */
 	run?(cli: Cli, given: never): void | Promise<void>
@@ -87,9 +87,9 @@ export interface Command {
 
 export interface Option {
 	about: string
-	/** The only values that it takes; also its completion. */
+	/** The only values that it accepts; also its completion. */
 	choices?: readonly string[]
-	/** It takes a whole number from 1 to `max`, and `run` gets a number. */
+	/** It accepts a whole number from 1 to `max`, and `run` gets a number. */
 	max?: number
 	default?: string | number
 	required?: boolean
@@ -97,5 +97,5 @@ export interface Option {
 	formerly?: `--${string}`
 }
 
-/** `prefix`: what is typed already. Candidates that do not begin with it are left out. At most 1 s. */
+/** `prefix`: what is typed already. Candidates that do not begin with it are left out. `signal` aborts after 3 s. */
 export type Candidates = (cli: Cli, prefix: string, signal: AbortSignal) => Promise<string[]> | string[]

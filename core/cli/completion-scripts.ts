@@ -1,6 +1,6 @@
 /**
- * For each shell the script that asks \`svc completion words\` for what may follow. The words go through unchanged; what
- * comes back is one candidate a line, and files where there is none.
+ * The completion script of each shell. It passes the words of the command line unchanged to `svc completion words`, which prints
+ * one candidate per line. Without candidates, the shell offers files.
  */
 export const scripts = {
 	bash: `_svc() {
@@ -10,7 +10,7 @@ export const scripts = {
 complete -o default -F _svc svc
 `,
 	zsh: `#compdef svc
-# zsh completes what an alias stands for; a function of that name does the same as the alias, and is completed itself.
+# zsh completes the expansion of an alias. A function does the same as the alias, and zsh completes it by its own name.
 if (( \${+aliases[svc]} )); then
 	functions[svc]="\${aliases[svc]} "'"$@"'
 	unalias svc

@@ -1,48 +1,48 @@
-/** HTTP to a gateway: what is sent, and what an answer that is no success means. */
+/** HTTP requests to a gateway, and the errors for failed ones. */
 import { HINT_HEADER } from '../errors.ts'
 import type { FieldError, WireError } from '../errors.ts'
 import { allBytes } from '../util/all-bytes.ts'
 import { CliError, exitOf } from './contract.ts'
 import type { RequestOptions } from './contract.ts'
 
-/** No answer of a gateway is larger; anything else that answers there must not fill the memory. */
+/** No response of a gateway is larger. Another server's response must not exhaust the memory. */
 const BODY_LIMIT = 64 * 1024 * 1024
-/** Of a file: the highest `attachments.max_mib`. */
+/** For a file: the highest `attachments.max_mib`. */
 const FILE_LIMIT = 100 * 1024 * 1024
 const CHECK_MS = 3_000
-/** With the check, longer than a connection may take to open: what is given up on has accepted it. */
+/** Together with the check, longer than fetch's limit for connecting: after it, the server has accepted the connection. */
 const SILENT_MS = 9_000
-/** A gateway that runs may take that long: one that waits on a cluster holds a request for 20 s while none works. */
+/** A healthy gateway may take almost as long: a waiting one on a cluster holds a request for 20 s while none works. */
 const BRIEF_MS = 30_000
 
 export interface Connection {
-	/** Called for each request: a gateway that was started again may have another port. */
+	/** Called for each request: a restarted gateway may have another port. */
 	url(): string
-	/** Called before that, where the address may have to be looked up. */
-	look?(): Promise<void>
+	/** Called before `url`. Absent if the address is fixed. */
+	checkAlive?(): Promise<void>
 	/** Headers sent to this address, such as the token for it. */
 	headers(this: void, url: string): Record<string, string>
-	/** The home that was asked where its gateway is, where no address was given. */
+	/** The home whose files state the address; absent if the user gave one. */
 	home?: string
-	/** How long a brief request waits before it asks whether the gateway runs; for tests. */
+	/** For tests: how long a brief request waits before it checks whether the gateway responds at all. */
 	silent_ms?: number
 }
 
-/** Sends a request; throws a CliError if no server responds, or the response is an error, unless its status is `accept`. */
+/** Sends a request. Throws a CliError if no server responds, or unless the status is 2xx or `accept`. */
 export async function send(
 	connection: Connection,
 	path: string,
 	init: RequestInit,
 	{ accept, patient = false, brief = false }: Pick<RequestOptions, 'accept' | 'patient' | 'brief'> = {},
 ): Promise<Response> {
-	await connection.look?.()
+	await connection.checkAlive?.()
 	const url = connection.url()
 	const call = patient ? await patientFetch() : fetch
 	using silence = brief ? giveUpOn(url, connection.silent_ms) : undefined
 	const sent = call(url + path, {
 		...init,
 		...(silence && { signal: init.signal ? AbortSignal.any([init.signal, silence.signal]) : silence.signal }),
-		// A token must not follow to wherever an answer points.
+		// A redirect must not carry the token to another server.
 		redirect: 'manual',
 		headers: {
 			...connection.headers(url),
@@ -59,13 +59,13 @@ export async function send(
 	throw await refusal(response, connection)
 }
 
-/** Aborts when the server stays silent; once it is disposed of, never. */
+/** Its signal aborts if the server stays silent; never after it is disposed of. */
 function giveUpOn(url: string, silent_ms = SILENT_MS): Disposable & { signal: AbortSignal } {
 	const silence = new AbortController()
 	const giveUp = (): void => silence.abort(new DOMException('no answer', 'TimeoutError'))
 	const check = async (): Promise<void> => {
 		const signal = AbortSignal.timeout(Math.min(CHECK_MS, silent_ms))
-		// Every gateway answers this by itself, at once.
+		// Every gateway answers this at once, a waiting one too.
 		const probe = await fetch(`${url}/healthz`, { redirect: 'manual', signal })
 		await probe.body?.cancel()
 	}
@@ -80,7 +80,7 @@ function giveUpOn(url: string, silent_ms = SILENT_MS): Disposable & { signal: Ab
 	}
 }
 
-/** Node's own gives up after 300 s without a header, and takes no other limit. */
+/** The global fetch gives up after 300 s without headers, and has no option for another limit. */
 async function patientFetch(): Promise<typeof fetch> {
 	// oxlint-disable-next-line no-restricted-imports -- the operator says where the gateway is, as for fetch itself
 	const undici = await import('undici')
@@ -88,11 +88,11 @@ async function patientFetch(): Promise<typeof fetch> {
 	return ((url: string, init: object) => undici.fetch(url, { ...init, dispatcher })) as unknown as typeof fetch
 }
 
-/** Throws a CliError where something else than a gateway answers there, as shown by what everybody may ask one. */
+/** Throws a CliError if the server at this address is not a gateway. Asks /v1/health, which needs no token. */
 export async function mustBeGateway(url: string): Promise<void> {
 	const init = { redirect: 'manual', signal: AbortSignal.timeout(CHECK_MS) } as const
 	const response = await fetch(`${url}/v1/health`, init).catch(() => undefined)
-	if (!response) return // gone meanwhile: unknown
+	if (!response) return // unknown: the server has stopped meanwhile
 	const connection = { url: () => url, headers: () => ({}) }
 	const health = parse(await textOf(response, connection), connection) as Record<string, unknown> | null
 	if (typeof health?.generation !== 'number' || !Array.isArray(health.checks)) throw notAGateway(url)
@@ -156,7 +156,7 @@ export async function textOf(response: Response, connection: Connection): Promis
 	return new TextDecoder().decode(await bytesOf(response, connection, BODY_LIMIT))
 }
 
-/** Throws `unavailable` for an answer that breaks off, or is longer than any of a gateway. */
+/** Throws `unavailable` for a response that is cut off, or larger than any of a gateway. */
 export async function bytesOf(response: Response, connection: Connection, limit = FILE_LIMIT): Promise<Uint8Array> {
 	try {
 		return await allBytes(response.body ?? [], limit, () => notAGateway(connection.url()))

@@ -4,7 +4,7 @@ import type { Cli } from './contract.ts'
 /** The option of every command that asks first. */
 export const yesOption = { '-y, --yes': 'do not ask first' } as const
 
-/** Returns if the user agrees, at the prompt or by `--yes`; throws a `CliError` otherwise. */
+/** Returns if the user agrees, at the prompt or with `--yes`; throws a `CliError` otherwise. */
 export async function consent(cli: Cli, { yes }: { yes?: boolean }, question: string): Promise<void> {
 	if (yes) return
 	if (!cli.ask.canAsk) throw new CliError('usage', `${question} There is no terminal to ask at: add --yes to proceed.`)

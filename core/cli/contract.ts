@@ -1,4 +1,4 @@
-/** What a command of `svc` is given: all commands print, ask, fail and stop in the same way. */
+/** What a command of `svc` gets, so that all commands print, ask, fail and stop in the same way. */
 import type { EventEnvelope } from '../store/ports.ts'
 
 export interface Cli {
@@ -19,16 +19,15 @@ export interface Cli {
 }
 
 /**
- * The gateway's HTTP API, at `SVC_URL`, else where the home's `run/gateway.json` says, else, without `SVC_HOME`, at
- * http://127.0.0.1:3000, with the token of `SVC_TOKEN` where it is set, else the one that `svc login` stored for that
- * address. Every call throws a `CliError` that says what to change: with the gateway's own message, or how to start one where
- * none answers.
+ * The gateway's HTTP API. The address is `SVC_URL`, else that in the home's `run/gateway.json`, else, without `SVC_HOME`,
+ * http://127.0.0.1:3000. The token is `SVC_TOKEN`, else the one that `svc login` stored for the address. Every call throws a
+ * `CliError` that says what to change: with the gateway's message, or how to start a gateway if none responds.
  */
 export interface Api {
 	readonly url: string
 	/**
-	 * `path` begins with /; parts from outside are encoded by `path`, the tag of this module. A body of bytes is sent as it
-	 * is, any other as JSON. Returns the parsed body.
+	 * `path` begins with /; encode parts from outside with the tag `path` of this module. A body of bytes is sent unchanged, any
+	 * other as JSON. Returns the parsed body of the response.
 	 */
 	request<T>(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<T>
 	/** Events from now on, or after a cursor, until the signal aborts; reconnects without a gap or a repeat. */
@@ -36,15 +35,15 @@ export interface Api {
 }
 
 export interface RequestOptions {
-	/** In place of the command's own: Ctrl-C does not cut the request off. */
+	/** Replaces the command's signal: Ctrl-C does not abort the request. */
 	signal?: AbortSignal
-	/** A status that is no success, and whose body is an answer all the same. */
+	/** A status other than 2xx whose body is returned as well. */
 	accept?: number
-	/** The answer may take hours to begin; without this, 300 s at the most. */
+	/** The response may take hours to begin; without this, 300 s at most. */
 	patient?: boolean
-	/** The answer comes at once: a server that does not answer is given up after about 10 s. */
+	/** The gateway responds at once: gives up on a silent server after about 10 s. */
 	brief?: boolean
-	/** The answer is a file: returns its bytes. */
+	/** The response is a file: returns its bytes. */
 	bytes?: boolean
 }
 
@@ -73,15 +72,15 @@ export interface Output {
 	readonly quiet: boolean
 	/** One answer: `value` as JSON with `--json`, else the text that `show` makes of it. */
 	answer<T>(value: T, show: (value: T, style: Style) => string): void
-	/** A piece of a stream, without a line end of its own, for people only. */
+	/** A piece of a stream, printed without a line end; nothing with `--json`. */
 	write(text: string): void
 	/** One document of a stream, with `--json` only. */
 	line(value: unknown): void
 	/** For people, on standard error; nothing with `--quiet`. */
 	note(text: string): void
 	/**
-	 * Something takes long: a spinner on a terminal; otherwise one line, unless `terminalOnly`; nothing with `--json` or
-	 * `--quiet`. Lines that are written meanwhile appear above the spinner. A new spinner ends the previous one.
+	 * Shows that something takes long: a spinner on a terminal; otherwise one line, unless `terminalOnly`; nothing with `--json`
+	 * or `--quiet`. Lines that are written meanwhile appear above the spinner. A new spinner ends the previous one.
 	 */
 	progress(text: string, options?: { terminalOnly?: boolean }): Progress
 	/** Columns for rendered Markdown; null if answers stay plain text: in a pipe, with NO_COLOR, on a dumb terminal. */
@@ -100,7 +99,7 @@ export interface Style {
 	good(text: string): string
 	warn(text: string): string
 	bad(text: string): string
-	/** Rows under aligned headings; `empty` where there are no rows, which says what to do for the first one. Default `(none)`. */
+	/** Rows under aligned headings. `empty` is the text without rows, such as how to create the first one. Default `(none)`. */
 	table(headings: string[], rows: (string | number | null | undefined)[][], empty?: string): string
 	/** `name: value` lines, aligned. */
 	fields(pairs: [name: string, value: unknown][]): string
@@ -108,21 +107,21 @@ export interface Style {
 	plain(text: string, options?: { lines?: boolean }): string
 }
 
-/** Asks the user; each throws a `CliError` (usage) if the terminal is not interactive, which says which option or input to give instead. */
+/** Asks the user. Without an interactive terminal, each throws a `CliError` (usage) that says how to give the answer instead. */
 export interface Prompts {
 	/** A line of text. */
 	text(question: string, options?: TextQuestion): Promise<string>
-	/** One of the names, or another one that is typed: what is typed narrows the list. */
+	/** One of the names, or another text. Typing narrows the list. */
 	suggest(question: string, names: string[], options?: Pick<TextQuestion, 'placeholder' | 'validate'>): Promise<string>
-	choice(question: string, options: string[], more?: { signal?: AbortSignal }): Promise<string>
+	choice(question: string, choices: string[], options?: { signal?: AbortSignal }): Promise<string>
 	confirm(question: string): Promise<boolean>
 	/** From a hidden prompt on a terminal, else all of standard input without its last line end. Never from an argument. */
 	secret(question: string, options?: { validate?: Validate }): Promise<string>
 	/** All of standard input, without a question. Throws a `CliError` (usage) for more than 2 MiB. */
 	input(): Promise<Buffer>
 	/**
-	 * Lines of standard input as they come; on a terminal after a prompt, with `history`. There one prompt may have several
-	 * lines: pasted ones, and those that end with \\ or Alt-Enter.
+	 * Lines of standard input as they arrive; on a terminal after a prompt, with `history`. There one prompt accepts several lines:
+	 * pasted ones, and those that end with \\ or Alt-Enter.
 	 */
 	lines(prompt: string, history?: History): Promise<Lines>
 	/** Whether a user can be asked. */
@@ -132,9 +131,9 @@ export interface Prompts {
 export interface TextQuestion {
 	/** Text that is in the field at first, as if it had been typed. */
 	initial?: string
-	/** The answer where nothing is typed; shown dimmed. */
+	/** The answer if nothing is typed; shown dimmed. */
 	fallback?: string
-	/** Shown dimmed where nothing is typed yet. */
+	/** Shown dimmed until something is typed. */
 	placeholder?: string
 	validate?: Validate
 	signal?: AbortSignal
@@ -149,13 +148,13 @@ export interface History {
 	add(text: string): void
 }
 
-/** What a person types line by line, or what is piped in. One reads at a time. */
+/** What a person types line by line, or what is piped in. Only one call at a time. */
 export interface Lines {
 	/** Undefined at the end. */
 	next(): Promise<string | undefined>
 	/**
-	 * The next line while other work continues: on a terminal without a prompt, where Ctrl-C stays a signal, and not while
-	 * a question is asked. Undefined at the end, and once `until` aborts; what is typed after that is there for `next`.
+	 * The next line while other work continues: on a terminal without a prompt, where Ctrl-C stays a signal, and not while a
+	 * question is asked. Undefined at the end, and once `until` aborts; `next` returns what is typed after that.
 	 */
 	meanwhile(until: AbortSignal): Promise<string | undefined>
 }
@@ -163,7 +162,7 @@ export interface Lines {
 /** Exit codes of `svc`; those from 64 on are sysexits(3)'s. */
 export const exitCodes = {
 	ok: 0,
-	/** The command did its work, and what it reports is bad: a failed run, a finding of the doctor. */
+	/** The command worked, and its result is bad: a failed run, a finding of the doctor. */
 	failed: 1,
 	/** Wrong arguments, or a request that the gateway refuses as invalid. */
 	usage: 2,
@@ -183,7 +182,7 @@ export const exitCodes = {
 
 export type ExitName = keyof typeof exitCodes
 
-/** Which exit code the status of an answer means. */
+/** The exit code for the status of a response. */
 export function exitOf(status: number): ExitName {
 	if (status === 401 || status === 403) return 'denied'
 	if (status === 404) return 'not_found'
@@ -196,9 +195,9 @@ export function exitOf(status: number): ExitName {
 /** An expected failure of a command: its message is all that is shown. */
 export class CliError extends Error {
 	readonly exit: ExitName
-	/** The gateway's stable code, where it comes from there. */
+	/** The error code of the gateway; undefined if the error is not from a gateway. */
 	readonly code: string | undefined
-	/** The fields that the gateway names, where it does. */
+	/** The wrong fields that the gateway reports. */
 	readonly errors: readonly { path: string; message: string }[]
 	constructor(
 		exit: ExitName,

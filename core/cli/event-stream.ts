@@ -1,4 +1,4 @@
-/** The event stream as a client reads it: one sequence of events, however often the connection is lost. */
+/** Reads the event stream as one sequence of events, however often the connection is lost. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import type { EventEnvelope } from '../store/ports.ts'
@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts'
 import { CliError } from './contract.ts'
 import type { EventOptions, StreamedEvent } from './contract.ts'
 
-/** The gateway sends something every 15 s; after so long without anything the connection is dead. */
+/** The gateway sends something every 15 s; a connection that is silent for this long is dead. */
 const SILENCE_MS = 45_000
 const FIRST_DELAY_MS = 250
 const DELAY_LIMIT_MS = 5_000
@@ -15,8 +15,8 @@ const DELAY_LIMIT_MS = 5_000
 const BUFFER_LIMIT = 16 * 1024 * 1024
 
 /**
- * Events from now on, or after a cursor, until the signal aborts. Throws a CliError if the first connection
- * fails or the gateway refuses; a connection that is lost later is made again from the last position, without end.
+ * Events from now on, or after a cursor, until the signal aborts. Throws a CliError if the first connection fails or the gateway
+ * refuses the request. A connection that is lost later is reopened at the last position, any number of times.
  */
 export async function* follow(
 	connection: Connection,
@@ -41,8 +41,8 @@ export async function* follow(
 			}
 		} catch (error) {
 			if (signal.aborted) return
-			const worthAgain = !(error instanceof CliError) || error.exit === 'unavailable'
-			if (!begun || !worthAgain) throw error
+			const canRetry = !(error instanceof CliError) || error.exit === 'unavailable'
+			if (!begun || !canRetry) throw error
 		}
 		if (signal.aborted) return
 		lost?.()
@@ -53,7 +53,7 @@ export async function* follow(
 
 interface StreamEntry {
 	cursor: string | undefined
-	/** Absent where only the position moved. */
+	/** Absent if only the position moved. */
 	event?: EventEnvelope
 }
 
@@ -97,7 +97,7 @@ async function* connect(
 			const text = decoder.decode(part, { stream: true })
 			parser.feed(text)
 			end = (end + text).slice(-2)
-			// The first comment and heartbeats move the position without an event. In the middle of a block it is not reached yet.
+			// The first comment and keep-alives move the position without an event. Within a block the position does not apply yet.
 			if (end === '\n\n') found.push({ cursor: position })
 			yield* found.splice(0)
 		}

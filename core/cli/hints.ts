@@ -1,9 +1,9 @@
-/** Errors of the API name requests, for every client; people at a terminal have commands. */
+/** Hints in API errors name a request, for every client. Here the command that does the same replaces it. */
 import type { WireHint } from '../errors.ts'
 import { jsonIn } from '../util/json-in.ts'
 import { builtInFiles } from './command-table.ts'
 
-/** The message with a command in place of the request that its hint names, where a plugin declares one. `header`: the hint as JSON. */
+/** Replaces the request in the message by a command, if a plugin declares one for it. `header`: the hint as JSON. */
 export async function withCommand(message: string, header: string | null): Promise<string> {
 	const hint = parsed(header)
 	if (!hint) return message
@@ -14,7 +14,7 @@ export async function withCommand(message: string, header: string | null): Promi
 }
 
 function parsed(header: string | null): WireHint | undefined {
-	// What answers may be no gateway of ours, or a proxy changed it.
+	// The server may not be a gateway, or a proxy may have changed the header.
 	const hint = jsonIn(header ?? '') as Partial<WireHint> | null | undefined
 	return typeof hint?.route === 'string' && typeof hint.request === 'string' ? (hint as WireHint) : undefined
 }
@@ -28,7 +28,7 @@ async function commandFor({ route, params }: WireHint): Promise<string | undefin
 	})
 }
 
-/** Whether it can be pasted as one word of a command that is no option. */
+/** Whether it can be pasted into a command as one word that is not an option. */
 function isWord(value: unknown): value is string {
 	return typeof value === 'string' && /^\w[\w.-]*$/.test(value)
 }

@@ -1,4 +1,4 @@
-/** Lines of a person or of a pipe, also while other work continues. */
+/** Reads lines that a person types or that are piped in, also while other work continues. */
 import { createInterface } from 'node:readline'
 import type { Interface } from 'node:readline'
 import type { History, Lines } from './contract.ts'
@@ -7,10 +7,10 @@ import type { Sink } from './output.ts'
 import { onAbort } from '../util/on-abort.ts'
 import { BREAK, MARK_PASTE, promptKeys, UNMARK_PASTE } from './prompt-keys.ts'
 
-/** What a command reads. */
+/** The standard input of a command. */
 export type LineSource = NodeJS.ReadableStream & { isTTY?: boolean }
 
-/** Lines that come so soon after one another were pasted. */
+/** Lines that arrive within this time of one another were pasted. */
 const PASTE_GAP_MS = 30
 
 interface Terminal {
@@ -21,9 +21,9 @@ interface Terminal {
 	history: History
 }
 
-/** One readline interface per prompt: in between, Ctrl-C is a signal again and other prompts can be shown. */
+/** Uses one readline interface per prompt: between prompts, Ctrl-C is a signal again and questions can be shown. */
 export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, prompt: string): Lines {
-	/** Several lines may come at once. */
+	/** Lines that are not read yet: several may arrive at once. */
 	const ahead: string[] = []
 	let isOver = false
 
@@ -34,23 +34,24 @@ export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, p
 		const terminal = createInterface({ input: keys, output: stderr, terminal: true, history: shown, signal })
 		stderr.write(MARK_PASTE)
 		const { promise, resolve } = Promise.withResolvers<string | undefined>()
-		let begun = ''
+		/** The lines of the prompt before the current one. */
+		let previous = ''
 		const ask = (sign: string): void => {
 			terminal.setPrompt(sign)
 			terminal.prompt()
 		}
 		terminal.on('close', () => resolve(undefined))
 		terminal.on('SIGINT', () => {
-			if (begun === '' && terminal.line === '') return terminal.close()
-			begun = ''
+			if (previous === '' && terminal.line === '') return terminal.close()
+			previous = ''
 			terminal.write(null, { ctrl: true, name: 'e' })
 			terminal.write(null, { ctrl: true, name: 'u' })
 			ask(prompt)
 		})
 		terminal.on('line', (line) => {
 			const continues = (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1
-			if (!continues) return resolve((begun + line).replaceAll(BREAK, '\n'))
-			begun += `${line.slice(0, -1)}\n`
+			if (!continues) return resolve((previous + line).replaceAll(BREAK, '\n'))
+			previous += `${line.slice(0, -1)}\n`
 			ask('… ')
 		})
 		ask(prompt)
@@ -62,7 +63,7 @@ export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, p
 		return text
 	}
 
-	/** The terminal itself shows and edits what is typed, so that Ctrl-C is a signal. */
+	/** Leaves showing and editing to the terminal's own line mode, so that Ctrl-C is a signal. */
 	async function meanwhile(until: AbortSignal): Promise<string | undefined> {
 		if (ahead.length > 0 || isOver || until.aborted) return until.aborted ? undefined : ahead.shift()
 		const { promise, resolve } = Promise.withResolvers<void>()
@@ -110,18 +111,18 @@ export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, p
 
 export function pipedLines(stdin: NodeJS.ReadableStream, signal: AbortSignal): Lines {
 	let lines: AsyncIterator<string> | undefined
-	/** Requested, and not delivered yet. */
-	let coming: Promise<IteratorResult<string>> | undefined
+	/** A line that was requested and is not delivered yet. */
+	let pending: Promise<IteratorResult<string>> | undefined
 
 	function ask(): Promise<IteratorResult<string>> {
 		lines ??= createInterface({ input: stdin, signal })[Symbol.asyncIterator]()
-		coming ??= lines.next()
-		return coming
+		pending ??= lines.next()
+		return pending
 	}
 
 	async function next(): Promise<string | undefined> {
 		const { done, value } = await ask()
-		coming = undefined
+		pending = undefined
 		return done === true ? undefined : value
 	}
 

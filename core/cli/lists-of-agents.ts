@@ -1,18 +1,18 @@
-/** Lists that every agent has one of, such as its heartbeats. */
+/** Lists that exist for each agent, such as its heartbeats. */
 import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
-import { inTurns } from './in-turns.ts'
+import { inBatches } from './in-batches.ts'
 
 interface AgentList<T> {
 	/** The list of one agent. */
 	of(agent: string): Promise<T[]>
 	headings: string[]
 	row(one: T): (string | number | null | undefined)[]
-	/** Shown where there is nothing; `agent` may be a word that stands for any. */
+	/** Shown for an empty list; `agent` is a placeholder if the lists of all agents are empty. */
 	empty(agent: string): string
 }
 
-/** Each is a request. */
+/** Each agent takes one request. */
 const AGENTS_LIMIT = 200
 
 /** Prints the list of one agent, or those of all with the agent's name in front. */
@@ -24,7 +24,7 @@ export async function answerList<T extends object>(
 	if (agent !== undefined)
 		return cli.out.answer(await of(agent), (list, style) => style.table(headings, list.map(row), empty(agent)))
 	const agents = await cli.api.request<{ name: string }[]>('GET', '/v1/agents')
-	const lists = await inTurns(agents.slice(0, AGENTS_LIMIT), async ({ name }) =>
+	const lists = await inBatches(agents.slice(0, AGENTS_LIMIT), async ({ name }) =>
 		(await present(of(name))).map((one) => ({ agent: name, ...one })),
 	)
 	cli.out.answer(lists.flat(), (list, style) =>

@@ -5,19 +5,18 @@ import { Fault, messageOf } from '../errors.ts'
 import { quoted } from '../util/quoted.ts'
 import { CliError } from './contract.ts'
 
-/** Beyond this, the oldest are removed. */
-const ADDRESSES = 100
+/** Addresses that have a stored token; beyond this, the oldest are removed. */
+const LIMIT = 100
 
 type Logins = Record<string, string>
 
-/** Whether a text can be a token: visible ASCII. The error of `fetch` for a header with anything else would show it. */
+/** Whether a text can be a token: visible ASCII. With anything else in a header, the error of `fetch` would show the token. */
 export function isToken(text: string): boolean {
 	return /^[\x21-\x7e]{1,4096}$/.test(text)
 }
 
 /**
- * What a command sends to this address: the token of SVC_TOKEN, else the stored one. Throws if others can read the file,
- * or it is damaged.
+ * The token for requests to this address: SVC_TOKEN, else the stored one. Throws if the file is damaged or others can read it.
  */
 export function tokenFor(env: Readonly<NodeJS.ProcessEnv>, home: string, url: string): string | undefined {
 	if (!env.SVC_TOKEN) return read(home)[url]
@@ -29,7 +28,7 @@ export function tokenFor(env: Readonly<NodeJS.ProcessEnv>, home: string, url: st
 /** Replaces a token that is already stored for the address. */
 export function storeToken(home: string, url: string, token: string): void {
 	const { [url]: _, ...others } = read(home)
-	write(home, Object.fromEntries([...Object.entries(others), [url, token]].slice(-ADDRESSES)))
+	write(home, Object.fromEntries([...Object.entries(others), [url, token]].slice(-LIMIT)))
 }
 
 /** False if none was stored. */

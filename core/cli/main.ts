@@ -21,13 +21,13 @@ export interface Io {
 	stdin: LineSource
 	stdout: Sink
 	stderr: Sink
-	/** Aborts with Ctrl-C, unless the command runs work that Ctrl-C ends separately. */
+	/** Aborts with Ctrl-C, unless work of the command captures it. */
 	signal: AbortSignal
-	/** Until it is disposed of, Ctrl-C aborts this and nothing else. */
+	/** Until the result is disposed of, Ctrl-C aborts only `interrupt`. */
 	capture?(interrupt: AbortController): Disposable
 }
 
-/** A terminal's Ctrl-C comes twice, from it and from the parent process; a person's second one comes later. */
+/** One Ctrl-C arrives twice: from the terminal and from the parent process. A second key press arrives later. */
 const SAME_SIGNAL_MS = 300
 
 /** Runs one command; returns its exit code. `argv` is what the user wrote after `svc`. */
@@ -45,7 +45,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 		return exitCodes.ok
 	} catch (error) {
 		const judged = judge(error, env)
-		// What made no sense to us may have come from something else.
+		// The cause of an unexpected error may be a server that is not a gateway.
 		const { exit, message, code = exit } = (judged.exit === 'internal' && (await api?.serverProblem())) || judged
 		const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
 		if (message !== '') stderr.write(`${json ? safeJson({ error: { code, message } }) : `svc: ${safe(message)}`}\n`)
@@ -78,7 +78,7 @@ function withHelp(argv: readonly string[]): readonly string[] {
 	return first === 'help' ? [...words, '--help'] : argv
 }
 
-/** `svc agents` is `svc agents list`: of a command that has a list, the list is what it is called for most. */
+/** `svc agents` is `svc agents list`: the list is the most frequent use of a command that has one. */
 function withList(words: readonly string[], program: Command): readonly string[] {
 	const [name, ...more] = words.filter((word) => !word.startsWith('-'))
 	const asksHelp = words.some((word) => word === '--help' || word === '-h')
@@ -106,9 +106,9 @@ function judge(error: unknown, env: Io['env']): { exit: ExitName; message: strin
 	return { exit: 'internal', message: trace ?? `${messageOf(error)} (this is a bug; SVC_DEBUG=1 shows where)` }
 }
 
-/** The process: 1 a reader that went away · 2 signals · 3 the command · 4 its exit code. */
+/** The process: 1 closed output · 2 signals · 3 the command · 4 its exit code. */
 export async function start(): Promise<void> {
-	// `svc audit | head`: enough has been read.
+	// `svc audit | head`: the reader has enough.
 	process.stdout.on('error', (error: NodeJS.ErrnoException) =>
 		process.exit(error.code === 'EPIPE' ? 0 : exitCodes.internal),
 	)
@@ -131,7 +131,7 @@ export async function start(): Promise<void> {
 	const { env, stdin, stdout, stderr } = process
 	const io: Io = { env, cwd: process.cwd(), stdin, stdout, stderr, signal: all.signal, capture }
 	const code = await main(process.argv.slice(2), io)
-	// What is written to a pipe may still be on its way on some systems.
+	// Writes to a pipe are asynchronous on some systems: exit once the output is flushed.
 	stdout.write('', () => process.exit(code))
 }
 

@@ -1,4 +1,4 @@
-/** Markdown that arrives in pieces, each shown once: nothing on the screen is drawn again. */
+/** Renders Markdown that arrives in pieces. Each piece is shown once: nothing on the screen is redrawn. */
 import { Lexer } from 'marked'
 import type { Token } from 'marked'
 import { renderMarkdown } from './markdown.ts'
@@ -9,15 +9,15 @@ import { paint } from './style.ts'
 const undecided = /(?:^|\n)[\s\-+*=#>|`~_\d.)]*$/
 
 export function markdownStream(columns: () => number): AnswerText {
-	/** From the beginning of the first block that may still grow. */
+	/** The text from the beginning of the first block that may still grow. */
 	let source = ''
-	/** What of that is shown. */
+	/** The rendered part of `source` that is on the screen. */
 	let shown = ''
 	let isFirst = true
 	/** Length of the source at which it is parsed again: a long block is not parsed for every piece. */
 	let due = 0
 
-	/** What is new since the last call. */
+	/** Returns what was added since the last call. */
 	function render(open: boolean): string {
 		const settled = open ? source.replace(undecided, '') : source
 		const tokens = Lexer.lex(settled, { gfm: true, breaks: true })
@@ -35,7 +35,7 @@ export function markdownStream(columns: () => number): AnswerText {
 	function block(tokens: Token[], open: boolean): string {
 		const rendered = renderMarkdown(tokens, { width: columns(), open })
 		const gap = shown === '' && rendered !== '' && !isFirst ? '\n\n' : ''
-		const text = gap + behind(shown, rendered)
+		const text = gap + addedTo(shown, rendered)
 		if (rendered !== '') shown = rendered
 		if (shown !== '') isFirst = false
 		if (!open) shown = ''
@@ -62,8 +62,8 @@ export function markdownStream(columns: () => number): AnswerText {
 	}
 }
 
-/** The part of a text after what is already shown. */
-function behind(before: string, text: string): string {
+/** The part of a text that follows what is already shown. */
+function addedTo(before: string, text: string): string {
 	if (text.startsWith(before)) return text.slice(before.length)
 	// A line turned out to be a heading, or a character that was shown began emphasis or code: the words are the same.
 	const seen = bare(before)

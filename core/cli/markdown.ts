@@ -1,9 +1,9 @@
 /**
- * Markdown as text for a terminal: one walk over marked's tokens. Colours are the marks of style.ts, text from outside is
- * escaped, and nothing but code and tables is wider than `width`.
+ * Renders marked's tokens as text for a terminal. Colours are the marks of style.ts, text from outside is escaped, and only code
+ * and tables may be wider than `width`.
  *
- * An `open` text has not come to its end. Then only what no later piece can change is rendered, so that each result begins
- * with the one before: what is on the screen is never drawn again.
+ * An `open` text is incomplete. Only the part that no later piece can change is rendered, so that each result begins with the
+ * previous one and the screen is never redrawn.
  */
 import type { Token, Tokens } from 'marked'
 import { plain, widthOf } from './plain.ts'
@@ -15,7 +15,7 @@ interface Extent {
 	open: boolean
 }
 
-/** Blocks with an empty line between them, without a line end after the last one. */
+/** The blocks, separated by empty lines, without a line end after the last one. */
 export function renderMarkdown(tokens: Token[], extent: Extent): string {
 	return blocks(tokens, extent, () => '\n\n')
 }
@@ -105,8 +105,8 @@ type LinePiece = { text: string; width: number } | 'space' | 'break' | 'joint'
 
 /** What may begin emphasis, code or a link, and has not ended yet. */
 const opener = /(?<![\p{L}\p{N}_])_(?=\S|$)|\*(?=\S|$)|`|~(?=\S|$)|\[(?![^\]]*\][^([:])|<(?=[a-z/!]|$)|\\$/iu
-/** Limit of the text held back for something that is not closed. */
-const HELD = 400
+/** The most characters that are held back for emphasis, code or a link that is not closed. */
+const HELD_LIMIT = 400
 
 function words(tokens: Token[], styles: StyleName[], open: boolean): LinePiece[] {
 	const pieces: LinePiece[] = []
@@ -114,7 +114,7 @@ function words(tokens: Token[], styles: StyleName[], open: boolean): LinePiece[]
 		if (open && token.type === 'text') {
 			const rest = tokens.slice(n).reduce((sum, one) => sum + one.raw.length, 0)
 			const at = token.text.search(opener)
-			if (at >= 0 && rest - at < HELD) return [...pieces, ...leaf(token.text.slice(0, at), styles)]
+			if (at >= 0 && rest - at < HELD_LIMIT) return [...pieces, ...leaf(token.text.slice(0, at), styles)]
 		}
 		pieces.push(...inline(token, styles))
 	}
@@ -180,7 +180,7 @@ const entities: Record<string, string> = {
 	'&nbsp;': ' ',
 }
 
-/** Lines of at most `width` columns, unless one word is longer. Of an open text the last word is left out. */
+/** Breaks lines at `width` columns; a longer word exceeds it. The last word of an open text is left out. */
 function wrap(pieces: LinePiece[], width: number, open = false): string {
 	let text = ''
 	let column = 0

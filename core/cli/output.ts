@@ -9,14 +9,14 @@ export interface OutputOptions {
 	stdout: Sink
 	stderr: Sink
 	env: Readonly<NodeJS.ProcessEnv>
-	/** Asked at each use: options are read after commands are set up. */
+	/** Functions, since the options are parsed after the commands are set up. */
 	json: () => boolean
 	quiet: () => boolean
 }
 
 const FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'
 const FRAME_MS = 100
-/** From then on it shows how long it has taken. */
+/** After this time the spinner shows the elapsed seconds. */
 const COUNTED_S = 3
 
 export function openOutput({ stdout, stderr, env, json, quiet }: OutputOptions): Output {
@@ -31,8 +31,7 @@ export function openOutput({ stdout, stderr, env, json, quiet }: OutputOptions):
 	}
 	const toAnswer = (text: string): void => above(text, () => stdout.write(paint(safe(text), colours(stdout))))
 	const toPeople = (text: string): void => above(text, () => stderr.write(paint(safe(text), colours(stderr))))
-	// A terminal may change its size while a command runs.
-	// Some say 0 where they do not know it.
+	// A terminal may change its size while a command runs, and some report 0 columns.
 	const style = (): Output['style'] => styleFor({ columns: (stdout.isTTY && stdout.columns) || undefined })
 
 	return {
@@ -93,7 +92,7 @@ interface Spinner extends Progress {
 	draw(): void
 }
 
-/** What a user types meanwhile stays in place: between two texts only the symbol at the beginning of the line is redrawn. */
+/** Redraws only the symbol while the text is the same, so that what a user types meanwhile stays in place. */
 function spinner(first: string, write: (text: string) => void, sink: Sink, { counts }: { counts: boolean }): Spinner {
 	let text = first
 	let drawn = ''

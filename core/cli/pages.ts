@@ -1,11 +1,11 @@
 /** Lists that the gateway returns in pages. */
 import type { Cli } from './contract.ts'
 
-/** The gateway's own limit for one page. */
+/** The gateway's limit for one page. */
 export const PAGE = 500
 
 /**
- * The pages of a list, with `limit` items together, from `query.cursor` on; `key`: the field of a page that has its items. A page
+ * The pages of a list from `query.cursor` on, `limit` items in total. `key`: the field of a page that contains the items. A page
  * may be shorter than its limit, so pages are requested until there is no cursor.
  */
 export async function* pages<T>(

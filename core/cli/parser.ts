@@ -1,9 +1,9 @@
-/** Commander's command, whose errors say what may be written instead. */
+/** Extends commander's command: its errors also say what to write instead. */
 import { Command } from 'commander'
 import type { ErrorOptions, HelpContext } from 'commander'
 
 export class Parser extends Command {
-	/** Commander's own, which its types leave out. Throws. */
+	/** Commander's method, which its types omit. Throws. */
 	declare unknownCommand: () => never
 
 	override createCommand(name?: string): Parser {
@@ -18,7 +18,7 @@ export class Parser extends Command {
 		return super.error([message, ...advice.filter((one) => one !== undefined)].join('\n'), options)
 	}
 
-	/** Help for a command that does not exist is the error that the command itself is. */
+	/** `svc typo --help` fails in the same way as `svc typo`. */
 	override outputHelp(context?: HelpContext | ((text: string) => string)): void {
 		const word = this.args[0] ?? '-'
 		const isCommand = word.startsWith('-') || word === 'help' || this.#names().includes(word)
@@ -42,7 +42,7 @@ export class Parser extends Command {
 		}
 	}
 
-	/** For an option of another program, whose command line is the last argument of this command. */
+	/** For an option that belongs to another program, whose command line is the last argument of this command. */
 	#separatorFor(message: string): string | undefined {
 		const [, option] = /^error: unknown option '([^']+)'/.exec(message) ?? []
 		const [words] = /[[<][\w-]+\.\.\.[\]>]$/.exec(this.usage()) ?? []

@@ -3,17 +3,16 @@ import { CliError } from './contract.ts'
 import { isMeant } from './short-ids.ts'
 
 interface Choice<T> {
-	/** What one is called, such as `skill`. */
+	/** The term for an item, such as `skill`. */
 	kind: string
-	id(one: T): string
-	/** Its other names. */
-	names(one: T): (string | null)[]
+	id(item: T): string
+	/** Its names, the one to show first. */
+	names(item: T): (string | null)[]
 }
 
 /**
- * The one of a list that a user means: the one with that id, else the only one of that name, else the only one whose id
- * begins or ends so. Throws a `CliError` that says
- * which there are.
+ * The item of a list that a user means: the one with this id, else the only one with this name, else the only one whose id begins
+ * or ends with it. Throws a `CliError` that lists the choices.
  */
 export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }: Choice<T>): T {
 	const exact = list.find((one) => id(one) === wanted)

@@ -1,20 +1,20 @@
-/** An answer as plain text, if Markdown is not rendered: in a pipe, or with NO_COLOR. */
+/** Streams an answer as plain text, for when Markdown is not rendered: in a pipe, or with NO_COLOR. */
 
-/** Turns the pieces of an answer into what can be shown of them. */
+/** Converts the pieces of an answer to text that can be shown. */
 export interface AnswerText {
-	/** What can be shown now; the rest waits for the next piece. */
+	/** Returns what can be shown now and holds back the rest until the next piece. */
 	write(piece: string): string
-	/** What was held back; the next piece begins a new text. */
+	/** Returns what was held back. The next piece begins a new text. */
 	flush(): string
 }
 
 /**
- * What must wait for the next piece: a character that a joiner may follow, with all that is joined to it already, half a
+ * What must wait for the next piece: a character that a joiner may follow, with everything that is already joined to it, half a
  * surrogate pair, half a line end.
  */
 const unfinished =
 	/(?:(?:[^\0-\x7f](?:\ufe0e|\ufe0f)*(?:\u200c|\u200d))*[^\0-\x7f](?:\ufe0e|\ufe0f|\u200c|\u200d)*|\r)$/u
-/** No more than this is held back, whatever a model joins. */
+/** The most characters that are held back, since a model may join any number. */
 const UNFINISHED_LIMIT = 64
 
 export function plainStream(): AnswerText {

@@ -1,4 +1,4 @@
-/** Commander's program: the commands of the host, of built-in plugins and of third-party ones, of which only the wanted one is loaded. */
+/** Builds commander's program from the commands of the host, built-in plugins and third-party plugins. Only the wanted command is loaded. */
 import { CommanderError } from 'commander'
 import type { Command as Program } from 'commander'
 import { addCommand } from './build-command.ts'
@@ -15,13 +15,13 @@ export { CommanderError }
 export interface ProgramOptions {
 	stdout: Sink
 	stderr: Sink
-	/** Creates what commands are given, once the program's options can be read. */
+	/** Creates the argument of commands, once the program's options can be read. */
 	cli(options: CliOptions): Cli
-	/** Loads all commands of the gateway and its plugins, and none of third parties. */
+	/** Loads all commands of the host and of built-in plugins, and none of third-party plugins. */
 	all?: boolean
 }
 
-/** Options of every command, to be read when it runs. */
+/** The options of every command; they can be read when it runs. */
 export interface CliOptions {
 	json(): boolean
 	quiet(): boolean
@@ -31,7 +31,7 @@ export interface Built {
 	program: Program
 	/** What the tab key offers for an argument or option of this name. */
 	candidatesOf(name: string): Candidates | undefined
-	/** What is wrong with commands of third parties, a line each. */
+	/** Problems of third-party commands, one line each. */
 	problems: readonly string[]
 }
 
@@ -84,13 +84,13 @@ export async function buildProgram(
 	return { program, candidatesOf: (name) => table.candidatesOf(name), problems: table.problems }
 }
 
-/** Without its parts where only its name is needed. */
+/** The command, empty if only its name is needed. */
 async function loaded(listed: TopCommand, isNeeded: boolean): Promise<Command> {
 	if (!('load' in listed)) return listed
 	return isNeeded ? (await listed.load()).default : {}
 }
 
-/** The first word that is no option; after `help` the second. Options before it take no values. */
+/** The first word that is not an option; after `help` the second. The options before it have no values. */
 function wantedCommand(argv: readonly string[]): string | undefined {
 	const words = argv.filter((word) => !word.startsWith('-'))
 	return words[0] === 'help' ? words[1] : words[0]

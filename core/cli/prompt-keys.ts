@@ -1,11 +1,11 @@
-/** The keyboard as readline needs it: what makes a line break within a prompt becomes a character of its own. */
+/** Converts keyboard input for readline: a line break within a prompt becomes one special character. */
 import { StringDecoder } from 'node:string_decoder'
 import { Transform } from 'node:stream'
 
-/** Stands for a line break while a prompt is edited: readline knows lines only. */
+/** Represents a line break while a prompt is edited, since readline only has single lines. */
 export const BREAK = '⏎'
 
-/** Has the terminal mark pasted text, so that its line ends do not count as Enter. */
+/** Makes the terminal mark pasted text (bracketed paste), so that its line ends do not count as Enter. */
 export const MARK_PASTE = '\x1b[?2004h'
 export const UNMARK_PASTE = '\x1b[?2004l'
 
@@ -20,10 +20,10 @@ const PASTE_GAP_MS = 30
 
 type Keyboard = NodeJS.ReadableStream & { setRawMode?(raw: boolean): unknown }
 
-/** Reads `stdin` until it is destroyed, and leaves it paused then. */
+/** Reads `stdin` until the result is destroyed, which pauses `stdin`. */
 export function promptKeys(stdin: Keyboard): Transform & { setRawMode(raw: boolean): void } {
 	const decoder = new StringDecoder('utf8')
-	/** The beginning of a sequence whose rest comes with the next piece. */
+	/** The beginning of a sequence whose rest is in the next piece. */
 	let partial = ''
 	let isPasting = false
 	/** The last line end of unmarked text: Enter, unless more follows. */

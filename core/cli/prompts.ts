@@ -13,17 +13,17 @@ export interface PromptOptions {
 	signal: AbortSignal
 }
 
-/** What standard input may hold. */
+/** The most that is read from standard input. */
 const INPUT_LIMIT_BYTES = 2 * 1024 * 1024
 
-/** Suggestions that are shown at a time. */
+/** Suggestions that are shown at the same time. */
 const SUGGESTED = 10
 
-/** Of a terminal that states none, until it does. */
+/** The size of a terminal that reports none, until it does. */
 const USUAL_SIZE = { columns: 80, rows: 24 }
 
 type Clack = typeof ClackModule
-/** Clack wants whole streams, and says so with the types of a terminal. */
+/** Clack's types require the streams of a terminal. */
 type Common = Pick<Parameters<Clack['confirm']>[0], 'input' | 'output' | 'signal' | 'withGuide' | 'message'>
 
 /** Questions go to standard error: standard output belongs to the answer. */
@@ -39,9 +39,9 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 		const message = plain(question, { lines: true })
 		if (!canAsk)
 			throw new CliError('usage', `there is no terminal to ask "${message}"; --help shows how to give the answer`)
-		// A serial line and a new container state no size, and Clack would show one character on each line.
+		// A serial line and a new container report the size 0, with which Clack shows one character per line.
 		if (stderr.columns === 0) Object.assign(stderr, USUAL_SIZE)
-		// Few commands ask, so it is loaded at the first question.
+		// Few commands ask, so Clack is loaded at the first question.
 		const clack = await import('@clack/prompts')
 		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common
 		using _ = turn.ask()
@@ -83,11 +83,11 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 					},
 				}),
 			),
-		choice: (question, options, { signal: until } = {}) =>
+		choice: (question, choices, { signal: until } = {}) =>
 			ask<string>(
 				question,
 				(clack, common) =>
-					clack.select({ ...common, options: options.map((value) => ({ value, label: plain(value) })) }),
+					clack.select({ ...common, options: choices.map((value) => ({ value, label: plain(value) })) }),
 				until,
 			),
 		confirm: (question) => ask<boolean>(question, (clack, common) => clack.confirm({ ...common, initialValue: false })),
@@ -107,7 +107,7 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 	}
 }
 
-/** Clack has undefined for an empty answer. */
+/** Clack passes undefined for an empty answer. */
 function checking(validate: Validate, fallback = ''): (typed: string | undefined) => string | undefined {
 	return (typed) => {
 		const problem = validate(typed || fallback)

@@ -6,7 +6,7 @@ import { partOfId, shortId, wholeId } from './short-ids.ts'
 /** Number of newest runs that tab completion offers. */
 const RUNS = 50
 
-/** The id of the run for a whole id, its beginning or its end. Throws a `CliError` if several match, or none. */
+/** The id of the run with this id, or whose id begins or ends with it. Throws a `CliError` if several match, or none. */
 export async function runIdOf({ api }: Cli, typed: string): Promise<string> {
 	if (wholeId.test(typed)) return typed
 	if (!partOfId.test(typed))

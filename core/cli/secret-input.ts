@@ -7,7 +7,7 @@ import type { Cli } from './contract.ts'
 const WHY =
 	'Never pass a secret as an argument: others on this machine can read the arguments of a program, and the shell keeps them in its history.'
 
-/** For a command that asks for a secret: it accepts what looks like a secret among its arguments, to say why not. */
+/** For a command that asks for a secret: lets arguments that may be one through the parser, so that the error explains the reason. */
 export function allowSecretArguments(command: Command): void {
 	command.allowExcessArguments(true)
 	for (const name of names) command.addOption(new Option(`--${name} [text]`).hideHelp())
@@ -29,7 +29,7 @@ export async function secretInput(cli: Cli, question: string): Promise<string> {
 	return secret
 }
 
-/** Others can see a value of `--env` or `--header`: one whose name says that it is a secret must be a handle. */
+/** Others can see the values of `--env` and `--header`. If the name indicates a secret, the value must be a handle. */
 export function refuseSecret(option: string, name: string, value: string): void {
 	if (!sensitive.test(name) || value === '' || value.includes('{{secret:')) return
 	throw new CliError(

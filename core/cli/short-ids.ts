@@ -1,9 +1,9 @@
-/** Ids as people read and type them: the first half of a UUIDv7 is the time, so its end tells two of them apart. */
+/** Ids as people read and type them. The first half of a UUIDv7 is the time, so the end distinguishes two of them. */
 
 const LENGTH = 8
 const uuid = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi
 export const wholeId = new RegExp(`^${uuid.source}$`, 'i')
-/** What may be the beginning or end of an id. */
+/** A possible beginning or end of an id. */
 export const partOfId = /^[0-9a-f-]{4,35}$/i
 
 export function shortId(id: string): string {

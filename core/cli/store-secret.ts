@@ -10,7 +10,7 @@ export interface StoredSecret {
 	warning?: string
 }
 
-/** Stores a secret, or changes its value if it exists: a caller with write access needs no right to list. */
+/** Creates a secret, or changes the value of an existing one. Needs only `vault:write`, not the right to list secrets. */
 export async function storeSecret(
 	api: Pick<Api, 'request'>,
 	name: string,

@@ -3,18 +3,18 @@ import { MARKS_AT, plain, widthOf } from './plain.ts'
 
 /** Space between columns. */
 const GAP = '  '
-/** A cell of more characters is cut. */
+/** Columns; a longer cell is cut. */
 const CELL_LIMIT = 200
 const NAME_LIMIT = 64
 
-/** The codes that our marks stand for on a terminal, by their offset from MARKS_AT. */
+/** The terminal codes of the colour marks, by their offset from MARKS_AT. */
 const codes = ['\x1b[0m', '\x1b[1m', '\x1b[2m', '\x1b[32m', '\x1b[33m', '\x1b[31m', '\x1b[3m', '\x1b[9m', '\x1b[36m']
 const styles = { bold: 1, dim: 2, italic: 6, struck: 7, code: 8 } as const
 const marks = new RegExp(`[\\u{${MARKS_AT.toString(16)}}-\\u{${(MARKS_AT + codes.length - 1).toString(16)}}]`, 'gu')
 
 /**
- * Colours are marks until they are written, so that everything that is written can be escaped as a whole: what comes from
- * outside never reaches a terminal as it is, whoever forgot `plain`. `columns`: the width of the terminal, where it is one.
+ * Colours are marks until they are written, so that the whole output can be escaped: even without `plain`, text from outside
+ * never reaches a terminal unescaped. `columns`: the width of the terminal; undefined if the output is not one.
  */
 export function styleFor({ columns }: { columns: number | undefined }): Style {
 	const within = (n: number) => (text: string) => `${mark(n)}${text}${mark(0)}`
@@ -55,12 +55,12 @@ export function styleFor({ columns }: { columns: number | undefined }): Style {
 
 export type StyleName = keyof typeof styles
 
-/** In several styles at once. `text` holds no marks. */
+/** Applies several styles at once. `text` must not contain marks. */
 export function styled(text: string, names: readonly StyleName[]): string {
 	return text === '' || names.length === 0 ? text : names.map((name) => mark(styles[name])).join('') + text + mark(0)
 }
 
-/** Turns marks into colours, or takes them out. */
+/** Replaces marks by colours, or removes them. */
 export function paint(text: string, colours: boolean): string {
 	return text.replace(marks, (found) => (colours ? (codes[(found.codePointAt(0) ?? 0) - MARKS_AT] ?? '') : ''))
 }
@@ -75,7 +75,7 @@ function cell(value: string | number | null | undefined): string {
 	return cut(text.replaceAll(/\r?\n/g, ' '), CELL_LIMIT)
 }
 
-/** Marks take no room, and one that was cut off would colour what follows: a styled text is left whole or loses its style. */
+/** A text that is cut loses its style: without its end mark, the style would apply to the following text. */
 function cut(text: string, room: number): string {
 	if (widthOf(text) <= room) return text
 	let width = 0
@@ -100,7 +100,7 @@ function shown(value: unknown, indent: string): string {
 	return text.replaceAll(/\r?\n/g, indent)
 }
 
-/** On one line where it fits. */
+/** On one line if it fits. */
 function jsonOf(value: object): string {
 	const short = JSON.stringify(value)
 	return short.length <= 80 ? short : JSON.stringify(value, null, 2)

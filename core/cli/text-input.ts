@@ -1,11 +1,11 @@
-/** Text that a command takes from a file or from standard input. */
+/** Reads text for a command from a file or from standard input. */
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { allBytes } from '../util/all-bytes.ts'
 import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
 
-/** More than any request may have, and what standard input may hold. */
+/** More than any request may have, and the limit of standard input. */
 const LIMIT_BYTES = 2 * 1024 * 1024
 
 /** `name`: of a file, or `-` for standard input. Throws a `CliError` if it does not exist, is too large, or is not UTF-8. */
@@ -18,7 +18,7 @@ export async function textInput(cli: Pick<Cli, 'cwd' | 'ask'>, name: string): Pr
 	}
 }
 
-/** No further than the limit, also if it is not a regular file. */
+/** Reads at most the limit, also from something that is not a regular file. */
 async function readFile(path: string, name: string): Promise<Buffer> {
 	try {
 		await using file = await open(path, 'r')
@@ -29,7 +29,7 @@ async function readFile(path: string, name: string): Promise<Buffer> {
 	}
 }
 
-/** What is said of a file that cannot be read. */
+/** The error for a file that cannot be read. */
 export function unreadable(name: string, error: unknown): CliError {
 	const { code } = error as NodeJS.ErrnoException
 	const why = code === 'ENOENT' ? 'does not exist' : code === 'EISDIR' ? 'is a folder' : `cannot be read (${code})`

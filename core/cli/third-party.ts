@@ -1,4 +1,4 @@
-/** Commands of third-party plugins: whatever is wrong with one must not break `svc`. */
+/** Commands of third-party plugins. A broken one must not break `svc`. */
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configFile } from '../../config/home.ts'
@@ -11,7 +11,7 @@ import type { CommandFile } from './command.ts'
 import type { CommandSource } from './command-table.ts'
 import type { Cli } from './contract.ts'
 
-/** A file that waits forever at its top is abandoned. */
+/** The import of a file is abandoned after this time: its top level may wait forever. */
 const IMPORT_MS = 2_000
 
 /**
@@ -69,7 +69,7 @@ export async function pluginFiles(home: string, part: 'cli' | 'doctor'): Promise
 export async function pluginsIn(home: string): Promise<Record<string, unknown>> {
 	try {
 		const text = readText(configFile(home))
-		// Most homes have no such section, and need no parser.
+		// Most homes have no such section, and the parser is not loaded.
 		if (!/^[^#\n]*\bplugins\b/m.test(text)) return {}
 		const { parse } = await import('yaml')
 		const { plugins } = (parse(text) ?? {}) as { plugins?: unknown }

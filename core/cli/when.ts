@@ -14,7 +14,7 @@ export function whenWithZone(iso: string | null | undefined): string {
 	return `${when(iso)} ${parts.find(({ type }) => type === 'timeZoneName')?.value ?? ''}`.trimEnd()
 }
 
-/** With milliseconds: `2030-01-31 13:00:05.250`; of today the time of day alone, unless `dated`. */
+/** With milliseconds: `2030-01-31 13:00:05.250`. Without the date if it is today's, unless `dated`. */
 export function moment(iso: string, { dated }: { dated: boolean }): string {
 	const whole = `${when(iso)}.${String(new Date(iso).getMilliseconds()).padStart(3, '0')}`
 	const [today = ''] = when(new Date().toISOString()).split(' ')

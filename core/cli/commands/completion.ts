@@ -11,7 +11,7 @@ Examples:
   source <(svc completion bash)`,
 	commands: {
 		...Object.fromEntries(Object.entries(scripts).map(([shell, script]) => [shell, showing(shell, script)])),
-		// What the scripts call with each press of the key: the words so far, of which the last one is incomplete.
+		// The scripts call this with each press of the tab key. The last of the words is incomplete.
 		words: {
 			hidden: true,
 			arguments: '[words...]',

@@ -47,7 +47,7 @@ interface ConfigOptions {
 	wait: boolean
 }
 
-/** What is in force for one key. */
+/** The setting in force for a key. */
 interface Current extends Explanation {
 	value?: unknown
 	origin?: ValueOrigin
@@ -205,7 +205,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	warnOfRemaining(cli, result)
 	const { file, changed, problems } = result
 	const path = pathFor(cli, key)
-	// What is in force may come from the environment all the same.
+	// A variable of the environment may override the new value.
 	const now: Current = problems.length > 0 ? explain(path) : current(cli, path)
 	const applied = wait ? await waitUntilApplied(cli, file) : null
 	const isLate = isAppliedAtStart(path)
@@ -223,7 +223,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	reportUnapplied(cli, applied)
 }
 
-/** The gateway itself only reports such a plugin, since its folder may come back. */
+/** The gateway itself only reports such a plugin, since its folder may be restored. */
 function refuseUnknownPlugin(read: Config, home: string, [section, name = '']: string[]): void {
 	const entry = section === 'plugins' ? read.plugins[name] : undefined
 	if (entry === undefined || (typeof entry === 'object' && entry.path !== undefined)) return
@@ -241,7 +241,7 @@ function unchanged(cli: Cli, { message, code, errors = [] }: Fault, [section, pr
 	return new CliError('config', `${message}\nNothing was changed.${advice}`, { code })
 }
 
-/** What comes before a provider is added or taken out, where the default stands in the way. */
+/** The command to run before a provider is added or removed, if `default_provider` prevents that. */
 function orderFor({ home, env }: Cli, provider: string | undefined): string | undefined {
 	try {
 		const { providers, default_provider } = readConfig({ home, env })
@@ -312,7 +312,7 @@ function current({ home, env }: Cli, path: string[]): Current {
 	return { ...found, value: withoutSecrets(value, path.at(-1)), origin: originOf(config, path.join('.')) }
 }
 
-/** A setting of a plugin has one name, in whichever of its two places it is written. */
+/** The one name of a plugin's setting, which may be written in two places of the file. */
 function pathFor({ home }: Cli, key: string): string[] {
 	const path = pathOf(key)
 	const section = namePath(readText(configFile(home)), path)
@@ -325,7 +325,7 @@ function pathFor({ home }: Cli, key: string): string[] {
 	}
 }
 
-/** What the running gateway makes of a setting. */
+/** Whether the running gateway uses the setting. */
 function inForce(path: readonly string[], { variables, trouble }: InForce, style: Style): string {
 	const variable = variables[path.join('.')]
 	if (variable !== undefined)
@@ -335,7 +335,7 @@ function inForce(path: readonly string[], { variables, trouble }: InForce, style
 	return why === undefined ? 'The running gateway uses it.' : style.warn(`The plugin has a problem: ${why}`)
 }
 
-/** Others on the machine can read the arguments of a program, and the shell keeps them in its history. */
+/** Other users can read the arguments of a program, and the shell keeps them in its history. */
 function refuseSecret(key: string, given: string): void {
 	const isReference = given.includes('${') || /^\s*\{\s*secret\s*:/.test(given)
 	if (!isSecretName(pathOf(key).at(-1) ?? '') || isReference || /^(true|false|null|\d+)$/.test(given)) return
@@ -350,7 +350,7 @@ function valueOf(text: string, { isText }: Explanation): unknown {
 	try {
 		return parse(text, { schema: 'core' }) as unknown
 	} catch {
-		return text // the schema says what is wrong with it
+		return text // the schema reports what is wrong
 	}
 }
 

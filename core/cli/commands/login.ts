@@ -18,7 +18,7 @@ Examples:
 		const { url } = api
 		const token = (await secretInput(cli, `Token for ${url}`)).trim()
 		if (!isToken(token)) throw new CliError('usage', 'this is not a token; it is one word, such as svc_…')
-		// Not before the address is known to be a gateway.
+		// The token is sent only to a gateway.
 		await mustBeGateway(url)
 		const connection = { url: () => url, headers: () => ({ authorization: `Bearer ${token}` }) }
 		const response = await send(connection, '/v1/agents', { method: 'GET', signal: cli.signal }, { accept: 403 })

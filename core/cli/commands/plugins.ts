@@ -34,10 +34,9 @@ Examples:
 			},
 			async run(cli, { name, ...options }: { name: string } & NewOptions) {
 				const { newPlugin } = await import('../plugin/new.ts')
-				const made = newPlugin(cli, name, options)
-				const { folder } = made
-				cli.out.answer({ name, ...made }, (_, style) =>
-					[`${style.good('Made')} ${folder}`, ...made.files.map((file) => `  ${file}`)].join('\n'),
+				const { folder, files } = newPlugin(cli, name, options)
+				cli.out.answer({ name, folder, files }, (_, style) =>
+					[`${style.good('Created')} ${folder}`, ...files.map((file) => `  ${file}`)].join('\n'),
 				)
 				const isInHome = folder === join(cli.home, 'plugins', name)
 				const value = isInHome ? 'true' : `'{path: ${folder}}'`
@@ -98,7 +97,7 @@ function settingsIn(text: string): Record<string, unknown> {
 		const value = parse(text, { schema: 'core' }) as unknown
 		if (isObject(value)) return value
 	} catch {
-		// not YAML at all
+		// not valid YAML
 	}
 	throw new CliError('usage', "--settings must be a map in YAML, such as '{max_length: 500}'")
 }

@@ -25,5 +25,5 @@ Examples:
 	},
 } satisfies Command
 
-/** The gateway has said what is wrong. */
+/** The exit codes of the gateway, which has already printed its error. */
 const meanings: Record<number, ExitName> = { [exitCodes.config]: 'config', [exitCodes.unavailable]: 'unavailable' }

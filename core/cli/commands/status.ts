@@ -24,16 +24,16 @@ Examples:
 	async run(given) {
 		const cli: Cli = { ...given, api: briefly(given.api) }
 		const { api } = cli
-		// A gateway that starts or drains says so with 503.
+		// A gateway that starts or drains responds with 503 and its health.
 		const health = await api.request<Partial<Health & WireError>>('GET', '/v1/health', undefined, { accept: 503 })
-		// So does a gateway that waits while none works, as an error like any other.
+		// A waiting gateway on a cluster without a working one responds with 503 and an ordinary error.
 		if (!isHealth(health)) {
 			const { message, code } = health
 			throw message === undefined || code === undefined
 				? notAGateway(api.url)
 				: new CliError('unavailable', message, { code })
 		}
-		// Until its home is upgraded it answers nothing else.
+		// During the upgrade of its home, a gateway answers nothing else.
 		const parts = health.status === 'migrating' ? [] : await partsOfPlugins()
 		const status = await read(cli, health, parts)
 		cli.out.answer(status, (value, style) =>
@@ -43,7 +43,7 @@ Examples:
 	},
 } satisfies Command
 
-/** Gives up soon on a gateway that does not answer. */
+/** Makes all requests brief: a gateway that does not respond is given up on soon. */
 function briefly(api: Api): Api {
 	return {
 		get url() {

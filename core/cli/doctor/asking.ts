@@ -5,7 +5,7 @@ import { usualLimits } from './limits.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
 
-/** Until the signal aborts; each request for at most `timeout_ms`. */
+/** Makes `CheckContext.ask`. Requests end when the signal aborts, each after at most `timeout_ms`. */
 export function askingUntil(signal: AbortSignal, timeout_ms = usualLimits.request): CheckContext['ask'] {
 	return async (url, { method = 'GET', headers, body, private_hosts }: Request = {}): Promise<Reply> => {
 		const { guardedFetch } = await import('../../fetch/guarded-fetch.ts') // heavy, and not needed by most checks
@@ -32,7 +32,7 @@ export function askingUntil(signal: AbortSignal, timeout_ms = usualLimits.reques
 		const sent = Date.parse(response.headers.get('date') ?? '')
 		const date = Number.isNaN(sent) ? null : sent
 		if (!(response.headers.get('content-type') ?? '').includes('json')) {
-			// A stream of events has no end.
+			// An event stream would never end.
 			await response.body?.cancel()
 			return { status, date, body: undefined }
 		}

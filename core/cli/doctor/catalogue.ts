@@ -1,4 +1,4 @@
-/** Every check, in the order in which they are shown: first what everything stands on, then what plugins know. */
+/** All checks in the order of the report: first those of what everything depends on, then those of plugins. */
 import { configChecks } from './checks/config.ts'
 import { diskChecks } from './checks/disk.ts'
 import { holderChecks } from './checks/holder.ts'
@@ -18,7 +18,7 @@ import { isOn } from '../../host/desired-state.ts'
 import { thirdPartyChecks } from './third-party.ts'
 import type { HomeAndEnv } from './third-party.ts'
 
-/** `place`: a home whose third-party plugins' checks are among them. */
+/** `place`: a home; the checks of its third-party plugins are included. */
 export async function checksOf(place?: HomeAndEnv): Promise<Check[]> {
 	const files = await doctorFilesByPlugin()
 	const own = [

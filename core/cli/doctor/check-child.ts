@@ -24,7 +24,7 @@ try {
 }
 process.exit(0)
 
-/** What only this needs is loaded only here: the list is asked for at each `svc doctor`. */
+/** Loads its modules itself: `list` does not need them, and runs with each `svc doctor`. */
 async function runAll(checks: readonly Check[]): Promise<void> {
 	const [{ findingsOf }, { openCheckContext }] = await Promise.all([
 		import('./doctor.ts'),
@@ -41,7 +41,7 @@ async function runAll(checks: readonly Check[]): Promise<void> {
 	)
 }
 
-/** Throws, saying what to change. */
+/** Throws an error that says what to change. */
 function checksIn(doctor: DoctorFile | undefined): readonly Check[] {
 	const checks = doctor?.checks
 	if (!Array.isArray(checks)) throw new Error('it must default-export an object with a list of checks')
@@ -54,7 +54,7 @@ function checksIn(doctor: DoctorFile | undefined): readonly Check[] {
 	return checks as readonly Check[]
 }
 
-/** Only data reaches the doctor. */
+/** Only data can be sent to the doctor. */
 function plain({ level, message, fix }: Finding): Finding {
 	return { level: levels.includes(level) ? level : 'warning', message, fix }
 }

@@ -1,4 +1,4 @@
-/** Makes what checks share, each part when it is first asked for, and gives it back at the end. */
+/** What checks share: each part is created on first use and released at the end. */
 import { fileURLToPath } from 'node:url'
 import { readConfig } from '../../host/config.ts'
 import type { Config } from '../../../config/types.ts'
@@ -18,14 +18,14 @@ import type { StoreProcess } from './store-process.ts'
 export interface CheckContextOptions {
 	home: string
 	env: Readonly<NodeJS.ProcessEnv>
-	/** The folder of the program itself; the one that this file lies in where absent. */
+	/** The folder of the program. Default: that of this file. */
 	root?: string
-	/** The usual ones where absent. */
+	/** Default: `usualLimits`. */
 	limits?: Partial<DoctorLimits>
 }
 
 export interface OpenCheckContext extends CheckContext, AsyncDisposable {
-	/** Text as it may be printed: without secrets that came by, on one line. */
+	/** The text to print: on one line, without the secrets that were read. */
 	shown(text: string): string
 }
 
@@ -51,7 +51,7 @@ export async function openCheckContext({
 		const before = made.get(key)
 		if (before) return before as Promise<T>
 		const promise = make()
-		// A caller that awaits it gets the failure; without a caller it must not end the process.
+		// Whoever awaits it gets the error. If nobody does, the error must not end the process.
 		promise.catch(() => {})
 		made.set(key, promise)
 		return promise
@@ -72,7 +72,7 @@ export async function openCheckContext({
 	const storeProcess = (): Promise<StoreProcess | undefined> =>
 		once('store process', async () => {
 			const { path, url } = (await config()).store
-			if (url !== null) return undefined // not in a folder of this machine
+			if (url !== null) return undefined // the data is on other servers
 			const running = (await context.gateway()) !== null
 			over.signal.throwIfAborted()
 			const opened = openStoreProcess({ path, running, env, withinMs: limits.store })
@@ -117,7 +117,7 @@ export async function openCheckContext({
 		async [Symbol.asyncDispose]() {
 			over.abort()
 			await stack.disposeAsync()
-			// What was aborted comes to its end at once; only a file system that hangs may hold it up.
+			// Aborted work ends at once, except on a file system that hangs.
 			await within(ENDING_MS, 'the rest', Promise.allSettled(made.values())).catch(() => {})
 		},
 	}
@@ -125,7 +125,7 @@ export async function openCheckContext({
 }
 
 const ENDING_MS = 1_000
-/** A message is a sentence; what others said in it may be longer. */
+/** Characters of a message, which may quote a longer one. */
 const LONGEST = 1_500
 const ownVariables: DoctorFile['variables'] = { SVC_TOKEN: 'secret' }
 const programFolder = fileURLToPath(new URL('../../..', import.meta.url))
@@ -134,7 +134,7 @@ function hiding(secrets: Secrets, hide: (id: string, value: string, name: string
 	return {
 		async find(ref) {
 			const found = await secrets.find(ref)
-			// By what it is, not by its name: the key itself may have been put in the place of the name.
+			// Labelled `secret` instead of with its name: someone may have written the key itself as the name.
 			if (found?.value) hide(`secret ${ref}`, found.value, 'secret')
 			return found
 		},

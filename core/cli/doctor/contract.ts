@@ -1,7 +1,7 @@
 /**
- * What a check of `svc doctor` is, and what it may look at. The doctor changes nothing and starts nothing: with a gateway
- * running it asks its API, otherwise it reads the store. Checks of a feature lie beside it, in `plugins/<name>/doctor.ts`,
- * whose default export is a `DoctorFile`; third parties' plugins have theirs in the same way.
+ * The contract for checks of `svc doctor`. The doctor changes nothing and starts nothing: it asks the API of a running gateway,
+ * otherwise it reads the store. The checks of a feature are in `plugins/<name>/doctor.ts`, whose default export is a
+ * `DoctorFile`. The same applies to third-party plugins.
  */
 import type { LateProblem } from '../../../config/read.ts'
 import type { Config } from '../../../config/types.ts'
@@ -10,8 +10,8 @@ import type { DoctorLimits } from './limits.ts'
 import type { StoreVerdict } from './store-process.ts'
 
 /**
- * - `ok`: all is well
- * - `note`: worth knowing, nothing to worry about
+ * - `ok`: no problem
+ * - `note`: useful to know, but not a problem
  * - `warning`: something will fail, or is less safe than it looks
  * - `error`: something does not work
  */
@@ -19,46 +19,46 @@ export type Level = 'ok' | 'note' | 'warning' | 'error'
 
 export interface Finding {
 	level: Level
-	/** One sentence: what is found. Never a secret. */
+	/** One sentence: the state or the problem. Never a secret. */
 	message: string
-	/** One sentence: what to do, with a command to copy where there is one. Null if nothing is to be done. */
+	/** One sentence: what to do, if possible with a command to copy. Null if nothing has to be done. */
 	fix: string | null
 	/** Fixes it without touching data; returns one sentence on what was done. */
 	repair?(): Promise<string>
 }
 
 export interface Check {
-	/** Stable, since scripts name it: `family.word`. */
+	/** Stable, since scripts use it: `family.word`. */
 	id: string
-	/** What it looks at: a few words, for `--list`. */
+	/** What it checks: a few words, for `--list`. */
 	about: string
-	/** What is found; an empty list where there is nothing to look at. Must end within 15 s. */
+	/** Returns the findings; an empty list if there is nothing to check. Must end within 15 s. */
 	run(context: CheckContext): Promise<Finding | Finding[]>
 }
 
 /**
- * What a plugin knows of its own health: the default export of its `doctor.ts`. A third-party plugin's file is loaded in a process of
- * its own, where only `checks` counts; the ids of its checks begin with its name, and it needs no import: a finding is plain data.
- * Plugins add further members, which they read from each other, by declaration merging.
+ * What a plugin provides for the doctor: the default export of its `doctor.ts`. The file of a third-party plugin is loaded in a
+ * separate process, where only `checks` is used. The ids of its checks begin with its name, and it needs no import: a finding is
+ * plain data. Plugins add members for each other by declaration merging.
  */
 export interface DoctorFile {
 	checks?: readonly Check[]
-	/** How stored secrets are found. */
+	/** Opens the stored secrets. */
 	secrets?(context: CheckContext): Promise<Secrets>
-	/** Environment variables that its plugin reads, with whether the value is a secret. */
+	/** Environment variables that the plugin reads, and whether the value is a secret. */
 	variables?: Readonly<Record<string, 'secret' | 'plain'>>
-	/** Secrets in the settings themselves, by what to call them. */
+	/** Secrets in the settings themselves, by the label that replaces them in messages. */
 	secretsIn?(config: Config): Readonly<Record<string, string>>
-	/** Ports that its plugin has the gateway listen at, beside the main one. */
+	/** Ports that the gateway listens at for the plugin, besides the main one. */
 	ports?(config: Config): readonly { setting: string; port: number }[]
-	/** Packages with a compiled part that its plugin needs, each with what for. */
+	/** Packages with a compiled part that the plugin needs, each with its purpose. */
 	packages?: Readonly<Record<string, string>>
-	/** For `svc config validate`: what is wrong with valid settings in the place where they would be used. */
+	/** For `svc config validate`: checks valid settings on the machine and in the home where they would be used. */
 	place?: readonly PlaceCheck[]
 }
 
 export interface PlaceCheck {
-	/** What it checks: a few words, for where it cannot. */
+	/** What it checks: a few words, shown if it cannot check. */
 	about: string
 	/** `config`: the one to check, which need not be that of `context`. Throws `NotChecked` if it cannot check. */
 	run(config: Config, context: CheckContext): Promise<PlaceProblem[]>
@@ -70,17 +70,16 @@ export interface PlaceProblem extends LateProblem {
 }
 
 export interface Secrets {
-	/** Undefined if there is none of this id or name. `value` is null while a gateway runs: it gives none out. */
+	/** Undefined if no secret has this id or name. `value` is null while a gateway runs: its API returns no values. */
 	find(ref: string): Promise<{ value: string | null } | undefined>
 }
 
-/** Everything that checks share; each part is made once, when it is first asked for. */
+/** What checks share; each part is created on first use. */
 export interface CheckContext {
 	readonly home: string
 	readonly env: Readonly<NodeJS.ProcessEnv>
-	/** The folder of the program itself. */
+	/** The folder of the program. */
 	readonly root: string
-	/** How long things may take. */
 	readonly limits: DoctorLimits
 	/** Aborts when the examination is over. */
 	readonly signal: AbortSignal
@@ -88,22 +87,22 @@ export interface CheckContext {
 	config(): Promise<Config>
 	/** The gateway that runs with this home; null if none does. */
 	gateway(): Promise<RunningGateway | null>
-	/** What is found in the data file, page by page; also while a gateway runs. Undefined if there is none yet. */
+	/** The result of a check of the data file, page by page; also while a gateway runs. Undefined if the file does not exist yet. */
 	storeVerdict(): Promise<StoreVerdict | undefined>
-	/** For reading, while no gateway runs. Undefined if there is none yet. Throws `NotChecked` if it cannot be read. */
+	/** The store, read-only, while no gateway runs. Undefined if it does not exist yet. Throws `NotChecked` if it cannot be read. */
 	store(): Promise<Store | undefined>
-	/** What plugins know, those that are switched off left out. */
+	/** The `doctor.ts` of the built-in plugins that are switched on. */
 	doctorFiles(): Promise<DoctorFile[]>
 	/** @deprecated The former name of `doctorFiles`. */
 	experts(): Promise<DoctorFile[]>
 	/** Throws `NotChecked` if they cannot be opened. */
 	secrets(): Promise<Secrets>
 	/**
-	 * A short request to a server that the operator named, which may be private: at most 10 s and 4 MiB, no redirects.
-	 * Throws a Fault that never holds a secret.
+	 * A short request to a server that the operator configured, which may be at a private address: at most 10 s and 4 MiB, no
+	 * redirects. Throws a Fault that never contains a secret.
 	 */
 	ask(url: string, request?: Request): Promise<Reply>
-	/** What `make` answers, made once for all checks. */
+	/** The result of `make`, which is called once for all checks. */
 	once<T>(key: string, make: () => Promise<T>): Promise<T>
 }
 
@@ -111,33 +110,33 @@ export interface Request {
 	method?: 'GET' | 'POST'
 	headers?: Record<string, string>
 	body?: unknown
-	/** If the address was named by a caller that may not reach private ones: those that it may, as `host` or `host:port`. */
+	/** For an address from a caller: the private addresses that it may reach, as `host` or `host:port`. */
 	private_hosts?: readonly string[]
 }
 
 export interface Reply {
 	status: number
-	/** What its `Date` header says; null if it has none. */
+	/** The time in its `Date` header, in ms since 1970; null without one. */
 	date: number | null
-	/** Parsed where it is JSON, else undefined. */
+	/** Parsed JSON; undefined for anything else. */
 	body: unknown
 }
 
 export interface RunningGateway {
-	/** As the lock of the home says. */
+	/** From the lock of the home; may be `unknown`. */
 	pid: string
-	/** Null if it does not say where it listens: it is starting or ending. */
+	/** Null if run/gateway.json has no address: the gateway is starting or stopping. */
 	url: string | null
 	/**
-	 * Asks the API, with the token of SVC_TOKEN or svc login. Throws `NotChecked` if it does not answer, or requires a token or scope,
-	 * and otherwise the Fault that it answers with.
+	 * Sends a request to the API, with the token of SVC_TOKEN or svc login. Throws `NotChecked` if the gateway does not respond or
+	 * requires a token or scope, and the gateway's own error as a Fault.
 	 */
 	get<T>(path: string): Promise<T>
 	/** The same for a request that changes nothing and needs a body. */
 	post<T>(path: string, body: object): Promise<T>
 }
 
-/** A check could not be made: that is a note, with what to do about it. */
+/** Thrown by a check that cannot be made. It becomes a note that says what to do. */
 export class NotChecked extends Error {
 	readonly fix: string
 	constructor(why: string, fix: string) {

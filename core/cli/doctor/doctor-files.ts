@@ -1,4 +1,4 @@
-/** What the built-in plugins know of their health, found by their file `doctor.ts`. They load heavy packages when a check runs. */
+/** The checks of built-in plugins, found by their file `doctor.ts`. These files load large packages only when a check runs. */
 import type { Config } from '../../../config/types.ts'
 import { isOn } from '../../host/desired-state.ts'
 import { ownParts } from '../../util/own-files.ts'

@@ -1,4 +1,4 @@
-/** The examination: all checks side by side, each within its deadline, and none can end it. */
+/** Runs all checks in parallel, each with a deadline. A failed check does not end the others. */
 import { Late, within } from '../../util/deadline.ts'
 import { messageOf } from '../../errors.ts'
 import { checksOf } from './catalogue.ts'
@@ -8,9 +8,9 @@ import { openCheckContext } from './check-context.ts'
 import type { OpenCheckContext, CheckContextOptions } from './check-context.ts'
 
 export interface ExamineOptions extends CheckContextOptions {
-	/** From `checksOf`; found where absent. */
+	/** The result of `checksOf`, if the caller has it already. */
 	all?: readonly Check[]
-	/** Ids of checks; all where absent. */
+	/** Ids of checks; absent: all. */
 	only?: readonly string[]
 	/** Fix what can be fixed without touching data, and check again. */
 	fix?: boolean
@@ -26,7 +26,7 @@ export interface Report {
 	fixed: { id: string; message: string }[]
 }
 
-/** Never throws for what it finds. `only` holds ids that exist. */
+/** Never throws because of a finding. The ids in `only` must exist. */
 export async function examine({ all, only, fix = false, ...options }: ExamineOptions): Promise<Report> {
 	const wanted = (all ?? (await checksOf(options))).filter((check) => !only || only.includes(check.id))
 	let examined = await examineOnce(wanted, options)
@@ -55,7 +55,7 @@ async function examineOnce(checks: readonly Check[], options: CheckContextOption
 	return (await Promise.all(examined)).flat()
 }
 
-/** What one check finds, as it may be printed. Never throws, and ends within its deadline. */
+/** The findings of one check, with texts that may be printed. Never throws, and ends within its deadline. */
 export async function findingsOf(check: Check, context: OpenCheckContext): Promise<Finding[]> {
 	const findings = await runCheck(check, context)
 	return findings.map((finding) => {

@@ -10,9 +10,9 @@ import { statOf } from './stat-of.ts'
 import { NotChecked } from './contract.ts'
 import type { CheckContext, Request, RunningGateway } from './contract.ts'
 
-const other = 'give one that may read everything: svc login, or SVC_TOKEN=svc_… svc doctor'
+const tokenAdvice = 'give one that may read everything: svc login, or SVC_TOKEN=svc_… svc doctor'
 
-/** Whether one runs is asked of the home's lock: a file may be left of one that was killed. */
+/** Null if none runs. The home's lock shows that: the runtime file may be that of a gateway that was killed. */
 export async function findGateway({
 	home,
 	env,
@@ -32,7 +32,7 @@ export async function findGateway({
 		try {
 			return tokenFor(env, home, url)
 		} catch (error) {
-			throw error instanceof CliError ? new NotChecked(error.message, other) : error
+			throw error instanceof CliError ? new NotChecked(error.message, tokenAdvice) : error
 		}
 	}
 
@@ -46,10 +46,13 @@ export async function findGateway({
 		}
 		const { status, body } = reply
 		if (status === 200) return body as T
-		const { code = 'unavailable', message = 'without a word' } = (body ?? {}) as Partial<WireError>
+		const { code = 'unavailable', message = `status ${status} without a message` } = (body ?? {}) as Partial<WireError>
 		const source = env.SVC_TOKEN ? 'of SVC_TOKEN' : 'that svc login stored'
 		if (status === 401)
-			throw new NotChecked(token ? `the gateway refuses the token ${source}` : 'the gateway requires a token', other)
+			throw new NotChecked(
+				token ? `the gateway refuses the token ${source}` : 'the gateway requires a token',
+				tokenAdvice,
+			)
 		if (status === 403)
 			throw new NotChecked(
 				`the token ${source} may not read this (${message})`,
@@ -59,13 +62,13 @@ export async function findGateway({
 	}
 }
 
-/** What a gateway says of one of its parts, such as `store`; null if it is well. */
+/** The problem that a gateway reports for one of its parts, such as `store`; null if there is none. */
 export async function troubleOf(gateway: RunningGateway, part: string): Promise<string | null> {
 	const { checks } = await gateway.get<Health>('/v1/health')
 	return checks.find(({ name, ok }) => name === part && !ok)?.message ?? null
 }
 
-/** What a gateway wrote into run/gateway.json; undefined if there is no such file, or it holds something else. */
+/** The content of run/gateway.json; undefined if there is no such file, or it contains something else. */
 export async function readAnnounced(home: string): Promise<{ pid: number; url: string | null } | undefined> {
 	// Opening a pipe would block forever.
 	if (!(await statOf(runtimeFileOf(home)).catch(() => undefined))?.isFile()) return undefined

@@ -1,22 +1,23 @@
 import { startChild } from '../child.ts'
 import type { CheckContext } from './contract.ts'
 
-/** From the child: what it loads next, and then the problem with it; null if it loads. */
+/** Sent by the child: what it loads next, then the problem with that; null if it loads. */
 export type LoadReport = { loading: string } | { loaded: string; problem: string | null }
 
 interface Loading extends Pick<CheckContext, 'env' | 'signal'> {
 	child: URL
-	/** Before the names. */
+	/** Precede the names. */
 	args: string[]
-	/** For each of them, without the start of the process. */
+	/** For each name, not counting the start of the process. */
 	limit_ms?: number
-	/** What to say of one that ended the process, or took too long. `how`: as of `Child.ended`. */
+	/** The problem of a name whose code ended the process or took too long. `how`: the value of `Child.ended`. */
 	problemOf(name: string, how: string, isLate: boolean): string
 }
 
 /**
- * Has a child process load things that may end it or never finish, one after another; after such a one, another process loads the
- * rest. Returns the problem of each, null if it has none. Those that were not reached before `signal` aborted are absent.
+ * Loads code that may end its process or never finish, in a child process, one name after another. If one does, another process
+ * loads the rest. Returns the problem of each name, null if it has none. Names that were not reached before `signal` aborted are
+ * absent.
  */
 export async function loadEach(
 	names: readonly string[],

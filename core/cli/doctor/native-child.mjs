@@ -19,7 +19,7 @@ for (const name of names) {
 }
 process.exit(0)
 
-/** Settles once the message is sent: what is loaded next may end this process. */
+/** Settles once the message is sent: the next package may end this process. */
 function report(message) {
 	return new Promise((resolve) => process.send(message, resolve))
 }

@@ -1,5 +1,5 @@
 /**
- * Loads third-party plugins one after another, in a process of its own: their code may hang or end the process.
+ * The program of a child process that loads third-party plugins one after another, since their code may hang or end the process.
  * It imports their files and checks their settings as the gateway does, and never calls `start`.
  *
  *     node plugin-child.ts HOME NAME…

@@ -1,4 +1,4 @@
-/** Who listens at a port, as /proc shows it: only root sees other users' processes. Elsewhere no process is found. */
+/** Which process listens at a port, from /proc: only root sees other users' processes. Without /proc, none is found. */
 import { readFile, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expandPath } from '../../../config/home.ts'
@@ -6,14 +6,14 @@ import { readRuntimeFile } from '../../process/runtime-file.ts'
 
 export interface PortHolder {
 	pid: string
-	/** Of its program; never its arguments, which may hold secrets. */
+	/** Of its program, without the arguments, which may contain secrets. */
 	name: string
-	/** Where it is a gateway: its home. */
+	/** The home of a gateway; absent for another program. */
 	home?: string
 }
 
 const LISTENING = '0A'
-/** Of the machine: looking takes a few milliseconds for a hundred. */
+/** Processes that are searched; a hundred take a few milliseconds. */
 const PROCESSES = 2_000
 
 export async function holderOfPort(port: number): Promise<PortHolder | undefined> {
@@ -30,7 +30,7 @@ export async function holderOfPort(port: number): Promise<PortHolder | undefined
 	return undefined
 }
 
-/** Of a gateway, which its home names in turn; undefined for any other program. */
+/** The home of a gateway, whose runtime file must name the process; undefined for another program. */
 async function homeOf(pid: string): Promise<string | undefined> {
 	const [text, cwd] = await Promise.all([
 		readFile(`/proc/${pid}/environ`, 'utf8').catch(() => ''),

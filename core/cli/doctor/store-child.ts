@@ -1,6 +1,6 @@
 /**
- * The process that checks the store: LMDB would crash it on a damaged file, and then ends no other process. The file is read
- * page by page first; then it is opened for reading, where no gateway has it open.
+ * The program of a child process that checks the store: with a damaged file, LMDB crashes only this process. It first reads the
+ * file page by page, then opens it for reading if no gateway runs.
  *
  *     node store-child.ts '{"path": FOLDER, "running": BOOLEAN, "withinMs": NUMBER}'
  */
@@ -32,7 +32,7 @@ let opened: Promise<Env> | undefined
 const verdict = await judge()
 process.send?.({ verdict } satisfies StoreAnswer)
 process.on('message', (question: StoreQuestion) => void answer(question))
-// The doctor is gone, or done.
+// The doctor has ended or needs the store no more.
 process.on('disconnect', () => process.exit(0))
 
 async function judge(): Promise<StoreVerdict> {
@@ -41,7 +41,7 @@ async function judge(): Promise<StoreVerdict> {
 	if (refused !== null) return finding
 	if (damage === null) return running ? finding : { ...finding, ...(await opening()) }
 	if (settled && !running) return finding
-	// Another process writes to the file: what was found may be pages of a later state.
+	// Another process writes to the file: the apparent damage may be pages of a later state.
 	process.send?.({ suspected: damage } satisfies StoreAnswer)
 	try {
 		return await checkWithReader()
@@ -117,13 +117,13 @@ function env(): Promise<Env> {
 	return (opened ??= open())
 }
 
-/** lmdb is loaded only for this. */
+/** Loads lmdb, which nothing else here needs. */
 async function open(): Promise<Env> {
 	const { openEnv } = await import('../../store/lmdb/env.ts')
 	const lock = join(path, lockFile)
 	const isNew = !existsSync(lock)
 	const made = openEnv(path, { readOnly: true })
-	// LMDB makes it where it is gone. Made by root, it would keep the gateway's own user out.
+	// LMDB creates a missing lock file. One that belongs to root would keep out the gateway's user.
 	if (isNew && process.getuid?.() === 0) {
 		const { uid, gid } = statSync(join(path, dataFile))
 		chownSync(lock, uid, gid)

@@ -1,4 +1,4 @@
-/** The store as the doctor sees it: through a separate process, since a damaged file can end the process that opens it. */
+/** Reads the store through a separate process, since a damaged file can end the process that opens it. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault } from '../../errors.ts'
@@ -9,19 +9,19 @@ import { dataFile } from '../../store/lmdb/tables.ts'
 import { startChild } from '../child.ts'
 import { programOf } from '../../util/own-code.ts'
 
-/** What is found in the data file, page by page. */
+/** The result of a check of the data file, page by page. */
 export interface StoreVerdict extends FileFinding {
-	/** Why it cannot be read or opened, although no damage is seen. */
+	/** Why the file cannot be read or opened, although no damage was found. */
 	refused: string | null
-	/** Of its format; null if it was not opened, or holds nothing. */
+	/** The mark of its format; null if the file was not opened or is empty. */
 	mark: FormatMark | null
 }
 
 export type StorePage = Pick<ListOptions, 'after' | 'limit'>
-/** `keys`: as `list`, and nothing is decoded. */
+/** `keys`: as `list`, without decoding values. */
 export type StoreRequest = { get: Key } | ({ list: Key } & StorePage) | ({ keys: Key } & StorePage)
 export type StoreQuestion = { id: number } & StoreRequest
-/** `suspected`: damage that is about to be looked at again, which may end the process. */
+/** `suspected`: damage that the process checks again after this message, which may end it. */
 export type StoreAnswer =
 	| { suspected: string }
 	| { verdict: StoreVerdict }
@@ -30,17 +30,17 @@ export type StoreAnswer =
 
 export interface StoreProcess extends AsyncDisposable {
 	readonly verdict: Promise<StoreVerdict>
-	/** For reading only; what writes throws. Reverse listing is not offered. */
+	/** Read-only: writes throw. Does not list in reverse. */
 	readonly store: Store
 }
 
 export interface StoreProcessOptions {
 	/** The data folder. */
 	path: string
-	/** A gateway has it open. */
+	/** Whether a gateway has the data open. */
 	running: boolean
 	env: Readonly<NodeJS.ProcessEnv>
-	/** After this time no further pages are looked at. */
+	/** After this time no further pages are checked. */
 	withinMs: number
 }
 

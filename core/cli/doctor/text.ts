@@ -1,11 +1,11 @@
-/** A report for people. */
+/** The report as text. */
 import type { Style } from '../contract.ts'
 import { count } from '../count.ts'
 import type { Report, Result } from './doctor.ts'
 
 const signs = { ok: ['good', '✓'], note: ['dim', '•'], warning: ['warn', '!'], error: ['bad', '✗'] } as const
 
-/** What is well takes one line; what is not has beneath it what to do. Checks with the same finding stand together. */
+/** One line per finding, with a line below a problem that says what to do. Checks with the same finding share one entry. */
 export function textOf({ checks, summary, fixed }: Report, style: Style): string {
 	const width = Math.max(0, ...checks.map(({ id }) => id.length))
 	const indent = ' '.repeat(width + 4)

@@ -1,4 +1,4 @@
-/** Checks of third-party plugins. Their code runs in processes of its own: it may hang, end the process or be no checks at all. */
+/** Checks of third-party plugins. Their code runs in separate processes: it may hang, end its process or export something else. */
 import { isAllowed, sharedIn, sharedPlaces } from '../../process/shared-home.ts'
 import { startChild } from '../child.ts'
 import { pluginFiles } from '../third-party.ts'
@@ -11,8 +11,8 @@ import { programOf } from '../../util/own-code.ts'
 
 export type HomeAndEnv = Pick<CheckContext, 'home' | 'env'> & { limits?: Partial<DoctorLimits> }
 
-/** Beyond these the others are not listed. */
-const CHECKS = 100
+/** Checks of one plugin; further ones are left out. */
+const CHECKS_LIMIT = 100
 /** What check-child.ts reports. */
 export type CheckReport =
 	| { checks: { id: string; about: string }[] }
@@ -21,7 +21,7 @@ export type CheckReport =
 
 const child = programOf(new URL('./check-child.ts', import.meta.url))
 
-/** The checks of the plugins that gateway.yaml switches on, and one that says which of their files cannot be used. */
+/** The checks of the plugins that gateway.yaml switches on, and a check that reports which of their files cannot be used. */
 export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {
 	const files = (await pluginFiles(place.home, 'doctor')).filter((one) => mayRun(one, place))
 	const listed = await Promise.all(files.map(async (file) => ({ file, ...(await list(file, place)) })))
@@ -37,7 +37,7 @@ export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {
 		},
 	}
 	const checks = listed.flatMap(({ file, checks: own }) =>
-		own.slice(0, CHECKS).map(({ id, about }): Check => ({
+		own.slice(0, CHECKS_LIMIT).map(({ id, about }): Check => ({
 			id,
 			about,
 			async run(context) {
@@ -49,7 +49,7 @@ export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {
 	return [...checks, broken]
 }
 
-/** Code that other users can change does not run; the check plugins.mode says so. */
+/** Code that other users can change does not run; the check plugins.mode reports it. */
 function mayRun({ folder }: PluginFile, { home, env }: HomeAndEnv): boolean {
 	return isAllowed(env) || (sharedPlaces(home).length === 0 && sharedIn(folder, home) === undefined)
 }
@@ -72,7 +72,7 @@ async function runAll(file: PluginFile, context: CheckContext): Promise<Map<stri
 	return found
 }
 
-/** How the process ended: `exit code 0` where all went well. */
+/** Returns how the process ended: `exit code 0` means success. */
 async function inChild(
 	what: 'list' | 'run',
 	{ name, file }: PluginFile,

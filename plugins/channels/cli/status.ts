@@ -2,7 +2,7 @@
 import type { StatusPart } from '../../../core/cli/command.ts'
 import { path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { inTurns } from '../../../core/cli/in-turns.ts'
+import { inBatches } from '../../../core/cli/in-batches.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 import type { ChannelDetails } from '../contract.ts'
 import { platformOf } from './find.ts'
@@ -30,7 +30,7 @@ async function channelsOf({ api }: Cli): Promise<ListedChannel[]> {
 	const { channels } = await api.request<{ channels: { id: string }[] }>('GET', '/v1/channels')
 	const details = async ({ id }: { id: string }): Promise<ListedChannel | null> =>
 		await permitted(api.request<ListedChannel>('GET', path`/v1/channels/${id}`))
-	const found = await inTurns(channels.slice(0, CHANNELS_LIMIT), details)
+	const found = await inBatches(channels.slice(0, CHANNELS_LIMIT), details)
 	return found.flatMap((one) =>
 		one ? [{ id: one.id, type: one.type, connection: one.connection, last_error: one.last_error }] : [],
 	)

@@ -1,7 +1,7 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { inTurns } from '../../../core/cli/in-turns.ts'
+import { inBatches } from '../../../core/cli/in-batches.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { readAnswer } from './read-answer.ts'
@@ -26,7 +26,7 @@ Examples:
 						: [agent]
 				const ofAgent = async (name: string): Promise<(Question & { agent: string })[]> =>
 					(await open(cli, name)).map((one) => ({ agent: name, ...one }))
-				cli.out.answer((await inTurns(names, ofAgent)).flat(), (all, style) =>
+				cli.out.answer((await inBatches(names, ofAgent)).flat(), (all, style) =>
 					style.table(
 						['agent', 'question id', 'asked', 'options', 'question'],
 						all.map((one) => [one.agent, one.question_id, when(one.asked_at), one.options?.join(' / '), one.question]),

@@ -2,7 +2,7 @@
 import type { StatusPart } from '../../../core/cli/command.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { inTurns } from '../../../core/cli/in-turns.ts'
+import { inBatches } from '../../../core/cli/in-batches.ts'
 import { tokenFor } from '../../../core/cli/logins.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 
@@ -85,7 +85,7 @@ async function workOf({ api }: Cli, agents: { name: string }[]): Promise<OpenWor
 			throw error
 		}
 	}
-	return (await inTurns(agents, work)).filter((one) => one !== undefined)
+	return (await inBatches(agents, work)).filter((one) => one !== undefined)
 }
 
 function rowOf({ name, started, waiting, paused, questions }: OpenWork): (string | number)[] {

@@ -48,7 +48,7 @@ void t.test('the gateway of another home listens there', async (t) => {
 
 void t.test('without SVC_HOME the usual address takes its place', async (t) => {
 	const book = addressBook({}, home)
-	await book.look()
+	await book.checkAlive()
 	t.equal(book.url(), 'http://127.0.0.1:3000')
 })
 

@@ -1,4 +1,4 @@
-/** gateway.yaml, and the variables that lie over it. */
+/** gateway.yaml, and the variables that override it. */
 import { existsSync } from 'node:fs'
 import { configFile } from '../../../../config/home.ts'
 import { readConfig, readText, unknownVariables } from '../../../host/config.ts'
@@ -21,7 +21,7 @@ export const configChecks: Check[] = [
 				return ok(existsSync(file) ? `${file} is valid` : `there is no ${file}; the defaults apply`)
 			} catch (thrown) {
 				if (!isFault(thrown, 'config_invalid')) throw thrown
-				// One line for each problem, with its place; none repeats a value.
+				// One line for each problem, with its position. No line contains a value.
 				return thrown.message
 					.split('\n')
 					.map((line) => error(line, `change it there, then check: svc doctor --only config.valid`))

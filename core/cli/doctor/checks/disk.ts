@@ -5,7 +5,7 @@ import { error, ok, warning } from '../contract.ts'
 import type { Check } from '../contract.ts'
 
 const MIB = 1024 * 1024
-/** So much above the limit is soon used up. */
+/** Warn if less than this above the limit is free. */
 const SOON_MIB = 256
 
 export const diskChecks: Check[] = [
@@ -23,7 +23,7 @@ export const diskChecks: Check[] = [
 					`the disk has ${free} MiB free, and below ${min_free_mib} MiB (store.min_free_mib) writes are refused`,
 					todo,
 				)
-			// Some file systems have no fixed number of files, and say 0 of 0.
+			// Some file systems have no fixed number of files, and report 0 of 0.
 			if (found.files > 0 && found.ffree === 0) return error('the disk cannot hold more files', todo)
 			if (free < min_free_mib + SOON_MIB)
 				return warning(`the disk has ${free} MiB free; below ${min_free_mib} MiB writes are refused`, todo)
@@ -32,7 +32,7 @@ export const diskChecks: Check[] = [
 	},
 ]
 
-/** Of the nearest folder that is there. */
+/** Of the nearest existing folder. */
 async function statOf(path: string): Promise<StatsFs> {
 	try {
 		return await statfs(path)

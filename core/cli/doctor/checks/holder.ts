@@ -1,4 +1,4 @@
-/** Who holds the home, and what it says of itself. */
+/** The process that holds the home, and its runtime file. */
 import { rm } from 'node:fs/promises'
 import { error, ok, warning } from '../contract.ts'
 import { isFault } from '../../../errors.ts'

@@ -1,4 +1,4 @@
-/** The home folder: whose files it holds, whether they can be written, and what they lie on. */
+/** The home folder: who owns its files, whether it is writable, and its kind of disk. */
 import { constants } from 'node:fs'
 import { access, readdir, realpath, statfs } from 'node:fs/promises'
 import { join } from 'node:path'

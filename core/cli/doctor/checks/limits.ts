@@ -1,4 +1,4 @@
-/** What the system or a container lets a process have. */
+/** Limits that the system or a container sets for the process. */
 import { readFile } from 'node:fs/promises'
 import { note, ok } from '../contract.ts'
 import type { Check } from '../contract.ts'
@@ -31,7 +31,7 @@ export const limitChecks: Check[] = [
 		about: 'how much memory the container allows',
 		async run() {
 			const limit = process.constrainedMemory() / MIB
-			// Without a limit, some systems say 0 and others a number beyond all memory.
+			// Without a limit, some systems report 0 and others a number beyond all memory.
 			if (limit === 0 || limit > 2 ** 30) return []
 			if (limit >= MEMORY_MIB) return ok(`the container may use ${Math.floor(limit)} MiB of memory`)
 			return note(

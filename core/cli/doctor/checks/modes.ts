@@ -1,4 +1,4 @@
-/** Who may look into the home, and into the keys above all. */
+/** Who may read the home and the keys, and who can write to plugins. */
 import { constants, existsSync } from 'node:fs'
 import { open, readdir, realpath } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
@@ -32,7 +32,7 @@ export const modeChecks: Check[] = [
 			const names = await readdir(folder).catch(() => undefined)
 			if (!names) return []
 			const paths = [folder, ...names.slice(0, MOST_KEYS).map((name) => join(folder, name))]
-			// The operator must restrict a link's target: others may need it, as they do /etc.
+			// If `keys` is a link, only the operator may restrict its target: others may need it, such as /etc.
 			const isOwn = (await statOf(folder))?.isDirectory() === true
 			const findings: Finding[] = []
 			for (const path of paths) {
@@ -64,7 +64,7 @@ export const modeChecks: Check[] = [
 	},
 ]
 
-/** What the gateway refuses to start with. */
+/** A place because of which the gateway does not start. */
 function writable({ path, kind, problem, fix }: SharedPlace, home: string, env: Readonly<NodeJS.ProcessEnv>): Finding {
 	const isInside = path === home || path.startsWith(home + sep)
 	// The operator decides about a link's target outside the home: others may need to write there.
@@ -86,7 +86,7 @@ function opened(path: string, mode: number, wanted: number, { isKey = false, isO
 	return error(problem, `${todo}; replace keys that others read`, isOwn ? closing(path, wanted) : undefined)
 }
 
-/** Sets the mode of the path itself, not of what a link leads to that was put there meanwhile. */
+/** Does not follow a link: one may have replaced the path meanwhile. */
 function closing(path: string, mode: number): () => Promise<string> {
 	return async () => {
 		await using handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)

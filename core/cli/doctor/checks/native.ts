@@ -1,9 +1,9 @@
-/** Packages with a compiled part. They are loaded in a process of their own, since a broken one can end it. */
+/** Packages with a compiled part. They are loaded in a separate process, since a broken one can end it. */
 import { error, ok } from '../contract.ts'
 import type { Check, DoctorFile, CheckContext } from '../contract.ts'
 import { loadEach } from '../load-each.ts'
 
-/** Those of the core and of all plugins. */
+/** One check for each package of the core and of all plugins. */
 export function nativeChecks(files: readonly DoctorFile[]): Check[] {
 	const packages: Record<string, string> = { lmdb: 'keeps the data' }
 	for (const file of files) Object.assign(packages, file.packages)
@@ -25,7 +25,7 @@ export function nativeChecks(files: readonly DoctorFile[]): Check[] {
 
 const child = new URL('../native-child.mjs', import.meta.url)
 
-/** Returns what is wrong with each, null if nothing is. */
+/** The problem of each package, null if it has none. */
 function load(names: string[], { root, env, signal }: CheckContext): Promise<Map<string, string | null>> {
 	const problemOf = (_: string, how: string): string => `it ends the process (${how})`
 	return loadEach(names, { child, args: [root], env: { PATH: env.PATH }, signal, problemOf })

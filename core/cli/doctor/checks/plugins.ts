@@ -1,4 +1,4 @@
-/** Plugins: as the running gateway reports them; while no gateway runs, third-party plugins are loaded. */
+/** The plugins as the running gateway reports them. If no gateway runs, loads the third-party plugins. */
 import { desiredState } from '../../../host/desired-state.ts'
 import type { PluginStatus } from '../../../status.ts'
 import { error, note, ok, warning } from '../contract.ts'
@@ -26,7 +26,7 @@ export const pluginChecks: Check[] = [
 	},
 ]
 
-/** While no gateway runs, loads the code of third-party plugins as a gateway would, without starting anything. */
+/** Loads the code of third-party plugins as a gateway would, without starting it. */
 async function thirdParties(context: CheckContext): Promise<Finding | Finding[]> {
 	const names = desiredState(await context.config())
 		.plugins.filter(({ builtIn }) => !builtIn)

@@ -1,4 +1,4 @@
-/** The program itself: Node and the installed packages. */
+/** The program: Node and the installed packages. */
 import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ export const programChecks: Check[] = [
 		about: 'the installed packages',
 		async run({ root }) {
 			const lock = await readFile(join(root, 'package-lock.json')).catch(() => undefined)
-			// Installed as a package: then npm has seen to it.
+			// The gateway is an npm package itself; then npm has installed its packages.
 			if (!lock) return []
 			const stamp = await readFile(join(root, 'node_modules', '.installed'), 'utf8').catch(() => undefined)
 			const wanted = hash('sha256', lock)

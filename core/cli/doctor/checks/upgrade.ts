@@ -1,4 +1,4 @@
-/** What the next start would do to data of an older version. It only reads. */
+/** What the next start would change in data of an older version. Only reads. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { dataFile } from '../../../store/lmdb/tables.ts'
