@@ -14,7 +14,7 @@ const windows = process.platform === 'win32'
 /** The version of Node that the gateway and svc need. */
 const NODE_MAJOR = 24
 /** EX_UNAVAILABLE, as when the gateway cannot start. */
-const UNAVAILABLE = 69
+export const UNAVAILABLE = 69
 
 /**
  * Node's flags for the gateway's process. By default V8 lets the space for young objects grow to 48 MiB and more per thread,

@@ -1,26 +1,25 @@
 /**
- * The bundle: the gateway's code in a few files of JavaScript, which start in half the time that its sources need. In
- * plain JavaScript, see install.mjs.
+ * The bundle: the gateway's code in a few files of JavaScript, which start in half the time of its sources. In plain JavaScript,
+ * see install.mjs.
  *
- * `dist/current.json` names the bundle's folder and what it was made from. A bundle is used only while all of that has the
- * same content; else it is made again, from the sources. So whoever edits a source, or gets another version, never runs
- * stale code.
+ * `dist/current.json` names the bundle's folder and its sources. A bundle is used only while the sources are unchanged, and
+ * rebuilt otherwise, so that nobody runs stale code after an edit or an update.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { root } from '../../process/handover.mjs'
+import { root, UNAVAILABLE } from '../../process/handover.mjs'
 import { takeInstallLock } from './install-lock.mjs'
 
 const dist = join(root, 'dist')
 const current = join(dist, 'current.json')
-/** Bundles that are kept besides those that run: a process that starts now may have chosen the last one. */
+/** Bundles that are kept although no process runs from them: a process that is starting may have chosen the last one. */
 const KEPT = 2
 
 /**
- * The file to run for a program, such as `core/main.ts`: in the bundle, which is made first where it is missing or stale.
- * The source itself where that fails, after a line on standard error that says why.
+ * The file to run for a program, such as `core/main.ts`: in the bundle, which is first built if it is missing or stale. If that
+ * fails, the source, after a line with the reason on standard error.
  */
 export async function runnable(program) {
 	const folder = freshBundle() ?? (await bundleNow())
@@ -32,11 +31,11 @@ export function fileOf(program) {
 	return `${program.replace(/\.ts$/, '').replaceAll('/', '-')}.js`
 }
 
-/** Makes the bundle if it is missing or stale, and returns its folder. Throws where that fails. */
+/** Builds the bundle if it is missing or stale, and returns its folder. Throws if that fails. */
 async function makeBundle() {
 	const lock = await takeInstallLock()
 	try {
-		// The previous holder may have made it.
+		// The previous holder may have built it.
 		const made = freshBundle()
 		if (made !== undefined) return made
 		const folder = `${process.pid}-${Date.now().toString(36)}`
@@ -50,10 +49,10 @@ async function makeBundle() {
 	}
 }
 
-/** In a process of its own: esbuild's would stay until this one ends, and this one may become the gateway. */
+/** Runs in a separate process: esbuild's service stays until its process ends, and this one may become the gateway. */
 async function build(folder) {
 	const maker = fileURLToPath(new URL('./make-bundle.mjs', import.meta.url))
-	// Loaded here, since most starts make no bundle.
+	// Loaded here, since most starts build no bundle.
 	const { execFile } = await import('node:child_process')
 	const { promisify } = await import('node:util')
 	try {
@@ -69,12 +68,12 @@ async function bundleNow() {
 		return await makeBundle()
 	} catch (error) {
 		const [reason] = String(error?.message ?? error).split('\n')
-		// Node strips no types there.
+		// Node strips no types below node_modules, so the sources cannot run.
 		if (/[\\/]node_modules[\\/]/.test(root)) {
 			process.stderr.write(
 				`The gateway cannot be started: this package has no bundle, and none can be made: ${reason}\n`,
 			)
-			process.exit(69)
+			process.exit(UNAVAILABLE)
 		}
 		process.stderr.write(
 			`The gateway runs from its sources, which start more slowly: no bundle can be made: ${reason}\n`,
@@ -83,7 +82,7 @@ async function bundleNow() {
 	}
 }
 
-/** Undefined if there is none, or if it was made from something else. */
+/** The folder of the current bundle; undefined if there is none or its sources have changed. */
 function freshBundle() {
 	try {
 		const bundle = JSON.parse(readFileSync(current, 'utf8'))
@@ -95,31 +94,31 @@ function freshBundle() {
 		try {
 			publish({ ...bundle, states })
 		} catch {
-			// This user may not write there. Then the next start reads the sources again.
+			// This user may not write there; the next start reads the sources again.
 		}
 		return folder
 	} catch {
-		return undefined // there is none, or a source is gone
+		return undefined // there is none, or a source was removed
 	}
 }
 
-/** The digest of the lock file that is installed, see install.mjs. Undefined in an installed package, which has none. */
+/** The digest of the installed lock file, see install.mjs. Undefined in an installed package, which has none. */
 function packagesNow() {
 	const stamp = join(root, 'node_modules/.installed')
 	return existsSync(stamp) ? readFileSync(stamp, 'utf8').split(' ')[0] : undefined
 }
 
-/** What a change of the sources changes, without reading them: nobody can set the time of a file's last change. */
+/** Sizes and times that change with the sources, to avoid reading them: unlike mtime, no user can set ctime. */
 function statesOf({ files, folders }) {
 	const states = [...files, ...folders].map((path) => {
-		// Not by `join`, which takes as long as stat: each start does this a thousand times.
+		// Each start does this a thousand times, and `join` would take as long as stat.
 		const { size, mtimeMs, ctimeMs } = statSync(root + path)
 		return `${size} ${mtimeMs} ${ctimeMs}`
 	})
 	return states.join('\n')
 }
 
-/** Of the content of the files, and the names in the folders: a new file there is a new part of a plugin. */
+/** Covers the content of the files, and the names in the folders: a new file there may be a new part of a plugin. */
 function digestOf({ files, folders }) {
 	const hash = createHash('sha256')
 	for (const path of files)
@@ -137,7 +136,7 @@ function publish(bundle) {
 	renameSync(file, current)
 }
 
-/** Removes bundles from which nothing runs, but the newest. */
+/** Removes bundles that no process runs from, except the newest. */
 async function removeOldBundles() {
 	const { commandLines } = await import('./package-users.mjs')
 	const lines = commandLines()

@@ -1,5 +1,5 @@
 /**
- * One installation at a time in a clone, in plain JavaScript, since no package may be installed yet.
+ * Allows one installation at a time in a clone. In plain JavaScript, since no package may be installed yet.
  *
  * The lock is a folder of numbered files; the file with the highest number names the processes that hold the lock. It is
  * free if all of them have ended, however they ended, or if the file is empty. A process takes the lock by creating the
@@ -58,7 +58,7 @@ function claim(number) {
 		rmSync(draft, { force: true })
 	}
 	const taken = numbers()
-	// Since this number was chosen, another process has taken, released and removed it.
+	// Another process has taken, released and removed this number since it was chosen.
 	if (taken.at(-1) !== number) {
 		rmSync(file, { force: true })
 		return undefined

@@ -1,28 +1,26 @@
 /**
- * Installs what package-lock.json names. In plain JavaScript for any Node from 20 on, and without packages: there may be
- * none yet.
+ * Installs the packages of package-lock.json. In plain JavaScript for Node 20 and newer, and without imports of packages, since
+ * none may be installed yet.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root, run } from '../../process/handover.mjs'
+import { root, run, UNAVAILABLE } from '../../process/handover.mjs'
 import { takeInstallLock } from './install-lock.mjs'
 
 const lockFile = join(root, 'package-lock.json')
 const windows = process.platform === 'win32'
 const stamp = join(root, 'node_modules/.installed')
-/** EX_UNAVAILABLE, as when the gateway cannot start. */
-const UNAVAILABLE = 69
 
 /**
- * Installs what is missing or out of date. `needs`: `run` leaves out what only development needs; `all` serves both.
+ * Installs packages that are missing or out of date. `needs`: `run` leaves out development packages; `all` includes them.
  *
  * One process at a time installs. Packages of another version replace the installed ones only while no process runs from those.
- * What only development needs is added beside a running gateway, whose packages stay as they are. Ends the process where
- * it cannot install, with a message that says what to do.
+ * Development packages can be added beside a running gateway, whose packages stay unchanged. If it cannot install, ends the
+ * process with a message that says what to do.
  */
 export async function install(needs) {
-	// An installed package comes with what it needs.
+	// npm has installed the dependencies of an installed package.
 	if (!existsSync(lockFile)) return
 	const lockHash = createHash('sha256').update(readFileSync(lockFile)).digest('hex')
 	if (isCurrent(lockHash, needs)) return
@@ -43,7 +41,7 @@ async function installNow(lockHash, needs, lock) {
 				`are in use by ${list.join(', ')}. Stop what uses them (kill ${users.map(({ pid }) => pid).join(' ')}), then run this again.`,
 		)
 	}
-	// Packages for development stay if they are installed.
+	// Keep development packages if they are installed.
 	if (existsSync(join(root, 'node_modules/tap'))) needs = 'all'
 	process.stderr.write(`Installing packages ${needs === 'all' ? '' : '(first start only) '}…\n`)
 	// Until all packages are installed, no process may treat them as complete.
@@ -59,7 +57,7 @@ async function installNow(lockHash, needs, lock) {
 	renameSync(`${stamp}.new`, stamp)
 }
 
-/** Runs npm on the Node that it came with; under npm its own file is known, which saves a search of PATH. `options`: as for `run`. */
+/** Runs npm on its own Node. A process that npm started gets npm's file from the environment instead of PATH. `options`: as for `run`. */
 export function npm(args, options) {
 	const { npm_execpath: file, npm_node_execpath: node = process.execPath } = process.env
 	return file ? run(node, [file, ...args], options) : run(windows ? 'npm.cmd' : 'npm', args, options)

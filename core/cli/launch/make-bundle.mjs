@@ -1,6 +1,6 @@
 /**
- * How esbuild makes the bundle, see bundle.mjs: `node make-bundle.mjs FOLDER` writes its files into the folder, and what it was
- * made from to standard output. In plain JavaScript, for any Node from 20 on.
+ * Builds the bundle with esbuild, see bundle.mjs: `node make-bundle.mjs FOLDER` writes its files into the folder, and the list of
+ * its sources to standard output. In plain JavaScript, for Node 20 and newer.
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { isAbsolute, join, relative, sep } from 'node:path'
@@ -8,12 +8,12 @@ import { fileOf } from './bundle.mjs'
 import { root } from '../../process/handover.mjs'
 
 /**
- * Programs that are bundled together share their code. `eager`: the parts of plugins that each start of these programs
- * needs, in the order in which they are evaluated; `lazy`: those that are imported when they are needed. The gateway's start
- * needs most of its code at once, and the fewer programs share it, the fewer files it is in.
+ * Programs that are bundled together share their code. `eager`: the parts of plugins that each start of these programs loads,
+ * in the order of their evaluation; `lazy`: those that are imported on first use. The gateway's start needs most of its code at
+ * once, and the fewer programs share that code, the fewer files it is split into.
  *
- * `first`: what each start loads, in one file. Without it, esbuild makes separate files of code that is imported again later,
- * and forty files take longer to load than one.
+ * `first`: the module whose code every start loads, kept in one file. Without it, esbuild splits off code that is imported again
+ * later, and forty files take longer to load than one.
  */
 const bundles = [
 	{
@@ -41,7 +41,7 @@ const bundles = [
 	},
 ]
 const programs = bundles.flatMap((one) => one.programs)
-/** Packages that every start loads. The others are imported from node_modules when they are needed. */
+/** Packages that every start loads. The others are imported from node_modules on first use. */
 const packages = ['@hapi/boom', '@hapi/bourne', '@hapi/hapi', 'chokidar', 'commander', 'croner', 'joi', 'pino', 'yaml']
 const seam = 'core/util/own-code.ts'
 const places = 'core/cli/launch/source-places.mjs'
@@ -61,7 +61,7 @@ build(process.argv[2]).then(
 	},
 )
 
-/** Returns what the bundle is made from: `files` and `folders`, relative to the root. */
+/** Returns the sources of the bundle: `files` and `folders`, relative to the root. */
 async function build(folder) {
 	const esbuild = await import('esbuild')
 	const results = await Promise.all(
@@ -101,7 +101,7 @@ async function build(folder) {
 	}
 }
 
-/** `import.meta.url` stays the address of the source, from which files beside it are found. */
+/** Keeps `import.meta.url` the address of the source, since code finds the files beside it that way. */
 function ownCode(eager, lazy) {
 	return {
 		name: 'own code',
@@ -152,8 +152,8 @@ function afterFirst(first) {
 }
 
 /**
- * Replaces own-code.ts. It has functions only, no constants, since plugins and this file import each other: a file that is
- * evaluated before this one can call them, once the parts that it needs, which come first in `eager`, have been evaluated.
+ * Replaces own-code.ts. It contains only functions, no constants, since plugins and this file import each other: a file that is
+ * evaluated before this one can then call them, if the parts that it needs come first in `eager`.
  */
 function table(eager, lazy) {
 	const entry = (part, module) =>
@@ -181,7 +181,7 @@ function table(eager, lazy) {
 const outside = {
 	name: 'packages from node_modules',
 	setup(build) {
-		// Of a CommonJS package, import() would give the default export alone.
+		// import() of a CommonJS package would only have the default export.
 		build.onLoad({ filter: /./, namespace: 'whole' }, async ({ path }) => {
 			const names = Object.keys(await import(path)).filter((name) => name !== 'default' && name !== 'module.exports')
 			const contents = [
@@ -192,7 +192,7 @@ const outside = {
 			return { contents: contents.join('\n'), resolveDir: root }
 		})
 		build.onResolve({ filter: /^[^./]/ }, ({ path, importer, kind, namespace }) => {
-			// What a bundled package imports is bundled.
+			// The imports of a bundled package are bundled as well.
 			if (path.startsWith('node:') || isAbsolute(path) || (isAbsolute(importer) && !isOwn(importer))) return undefined
 			const name = /^(?:@[^/]+\/)?[^/]+/.exec(path)[0]
 			if (!packages.includes(name)) return { path, external: true }

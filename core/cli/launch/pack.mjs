@@ -1,7 +1,7 @@
 /**
- * `npm run pack`: makes the package, as a file to install or publish. It holds the sources, the bundle, and the types for
- * authors of plugins. (`npm pack` alone leaves the types to the sources; without a bundle in dist/ the first start of the
- * installed package makes one.) Arguments are those of `npm pack`.
+ * `npm run pack`: builds the package as a file to install or publish. It contains the sources, the bundle, and the types for
+ * authors of plugins. (A package of `npm pack` alone has no types but the sources, and builds a missing bundle at its first
+ * start.) Arguments are those of `npm pack`.
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,11 +10,11 @@ import { runnable } from './bundle.mjs'
 import { npm } from './install.mjs'
 import { root, run } from '../../process/handover.mjs'
 
-// A folder of its own: in the clone other processes would meet half-written types.
+// A separate folder: in the clone, other processes could read half-written types.
 const stage = mkdtempSync(join(tmpdir(), 'svc-pack-'))
 try {
 	const bundle = basename(dirname(await runnable('core/main.ts')))
-	// What one commit has packed is the same each time: no process id, no time of a file.
+	// The package of a commit is the same each time: without the process id and the times of files.
 	const made = JSON.parse(readFileSync(join(root, 'dist/current.json'), 'utf8'))
 	const folder = `0-${made.digest.slice(0, 16)}`
 	mkdirSync(join(stage, 'dist'))
@@ -25,7 +25,7 @@ try {
 	for (const file of [...whole, 'package.json', 'README.md', 'LICENSE'])
 		cpSync(join(root, file), join(stage, file), { recursive: true })
 	const tsc = join(root, 'node_modules/typescript/bin/tsc')
-	// `npm run check` checks the same sources: without that it takes half the time.
+	// `npm run check` has checked the sources; skipping that halves the time.
 	const types = ['-p', 'tsconfig.types.json', '--noCheck', '--outDir', join(stage, 'dist/types')]
 	process.exitCode = await run(process.execPath, [tsc, ...types])
 	if (process.exitCode === 0)

@@ -1,12 +1,12 @@
-/** Which processes run from the packages of a clone: a gateway, a test run. In plain JavaScript, see install.mjs. */
+/** Finds processes that run from the packages of a clone: a gateway, a test run. In plain JavaScript, see install.mjs. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, readdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
 
 /**
- * Returns the processes whose program, the pinned Node, is in `node_modules`, without this process and without
- * those that another one of them started: `{pid, script}`. Asks the system, so a killed process leaves nothing behind.
- * Empty on Windows, which itself refuses to remove the files of a program that runs.
+ * Returns the processes whose program, the pinned Node, is in `node_modules`, as `{pid, script}`: without this process and
+ * without those that another one of them started. Asks the system, so a killed process leaves nothing behind. Empty on Windows,
+ * which refuses to remove the files of a running program.
  */
 export function packageUsers(root) {
 	const modules = join(realpathSync(root), 'node_modules') + sep
@@ -17,7 +17,7 @@ export function packageUsers(root) {
 		.map(({ pid, args }) => ({ pid, script: scriptOf(args).replace(realpathSync(root) + sep, '') }))
 }
 
-/** The arguments of all processes that can be seen, each as a list. Empty on Windows. */
+/** The arguments of all visible processes, each as a list. Empty on Windows. */
 export function commandLines() {
 	return processes().map(({ args }) => args)
 }
@@ -35,7 +35,7 @@ function fromProc() {
 			const parent = readFileSync(`/proc/${name}/stat`, 'utf8').split(') ').at(-1).split(' ')[1]
 			return [{ pid: Number(name), parent: Number(parent), program, args }]
 		} catch {
-			return [] // it has ended, or belongs to another user
+			return [] // the process has ended, or belongs to another user
 		}
 	})
 }

@@ -1,24 +1,24 @@
 /**
- * Makes the stacks of errors name the places in the sources. Each program of a bundle imports it first; a source map is read
- * when a stack is, and not kept: Node's own support keeps the maps in memory, 8 MiB more for a gateway.
+ * Makes the stacks of errors name positions in the sources. Each program of a bundle imports it first. A source map is read when
+ * a stack is, and not kept: Node's own support keeps the maps in memory, 8 MiB more for a gateway.
  */
 import { readFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 const folder = new URL('.', import.meta.url).href
-/** Places that were found, by the place in the bundle. */
+/** Positions in the sources, by the position in the bundle. */
 const found = new Map()
 const FOUND_LIMIT = 2_000
 
 Error.prepareStackTrace = (error, frames) => {
-	/** Of this stack, by the file of the bundle. */
+	/** Source maps for this stack, by the file of the bundle. */
 	const maps = new Map()
 	const lines = frames.map((frame) => `\n    at ${inSources(String(frame), frame, maps)}`)
 	return `${headOf(error)}${lines.join('')}`
 }
 
-/** As V8 has it. */
+/** The first line, as V8 writes it. */
 function headOf(error) {
 	try {
 		return Error.prototype.toString.call(error)
@@ -42,7 +42,7 @@ function inSources(text, frame, maps) {
 	return text.replace(place, () => source)
 }
 
-/** Undefined if the map cannot be read, or does not say. */
+/** Undefined if the map cannot be read or has no such position. */
 function sourceOf(file, line, column, maps) {
 	try {
 		const map = maps.get(file) ?? new SourceMap(JSON.parse(readFileSync(fileURLToPath(`${file}.map`), 'utf8')))

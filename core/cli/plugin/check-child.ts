@@ -1,4 +1,4 @@
-/** Inspects a plugin in a process of its own, since its code may hang or end the process, and sends the result to the parent. */
+/** The program of a child process that inspects a plugin, whose code may hang or end the process. Sends the result to the parent. */
 import { sendToParent } from '../child.ts'
 import type { CheckMessage, CheckOrder } from './check.ts'
 import { inspect } from './inspect.ts'
@@ -9,7 +9,7 @@ process.once('message', (order: CheckOrder) => void run(order))
 async function run(order: CheckOrder): Promise<void> {
 	const report = await inspect(order, {
 		doing: (what) => sendToParent<CheckMessage>({ doing: what }),
-		uncaught: (take) => ['uncaughtException', 'unhandledRejection'].forEach((event) => process.on(event, take)),
+		uncaught: (report) => ['uncaughtException', 'unhandledRejection'].forEach((event) => process.on(event, report)),
 	})
 	await sendToParent<CheckMessage>({ report })
 	process.exit(0)

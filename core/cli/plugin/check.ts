@@ -1,4 +1,4 @@
-/** `svc plugins check`: what is wrong with a plugin, found by running it in a process of its own. */
+/** `svc plugins check`: finds the problems of a plugin by running it in a child process. */
 import { join } from 'node:path'
 import { programOf } from '../../util/own-code.ts'
 import { startChild } from '../child.ts'
@@ -6,7 +6,7 @@ import type { Cli, Style } from '../contract.ts'
 import { pluginsIn } from '../third-party.ts'
 
 export interface PluginFinding {
-	/** `error`: the gateway would leave the plugin out. `warning`: it would run, and not as it should. */
+	/** `error`: the gateway would leave the plugin out. `warning`: it would run with the problem. */
 	level: 'error' | 'warning'
 	problem: string
 	/** What to change. */
@@ -18,29 +18,29 @@ export interface CheckReport {
 	/** Null if its code does not load. */
 	name: string | null
 	version: string | null
-	/** Without errors; warnings may be there. */
+	/** True without errors, even if there are warnings. */
 	valid: boolean
 	findings: PluginFinding[]
 }
 
 export interface CheckOrder {
 	folder: string
-	/** As under `plugins:` in gateway.yaml, by the name of a plugin: those of the plugin itself and of others that it needs. */
+	/** The section `plugins` of gateway.yaml, with the settings of the plugin and of others that it needs. */
 	plugins: Record<string, unknown>
-	/** In place of those of the file. */
+	/** Replaces the plugin's settings in the file. */
 	settings?: Record<string, unknown>
-	/** Where other plugins lie by name. */
+	/** The folder that contains other plugins by name. */
 	pluginsFolder: string
 }
 
-/** From the child: what it is about to do, then the result. */
+/** Sent by the child: what it does next, then the result. */
 export type CheckMessage = { doing: string } | { report: Omit<CheckReport, 'folder' | 'valid'> }
 
 const LIMIT_MS = 60_000
 const child = programOf(new URL('./check-child.ts', import.meta.url))
 
 /**
- * Loads the plugin, starts it in a gateway with a temporary home, and looks at what it adds. `settings` replaces those of
+ * Loads the plugin, starts it in a gateway with a temporary home, and checks what it adds. `settings` replaces those of
  * gateway.yaml. Takes 60 s at most.
  */
 export async function checkPlugin(
@@ -82,7 +82,7 @@ export async function checkPlugin(
 	return { folder, name, version, valid: findings.every(({ level }) => level !== 'error'), findings }
 }
 
-/** For people. */
+/** The report as text. */
 export function reportText({ name, version, folder, valid, findings }: CheckReport, style: Style): string {
 	const title = `${style.bold(style.plain(name ?? folder))}${version === null ? '' : ` ${style.plain(version)}`}`
 	const lines = findings.flatMap(({ level, problem, fix }) => [

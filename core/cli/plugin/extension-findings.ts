@@ -1,4 +1,4 @@
-/** What is wrong with what a plugin adds to the features of built-in plugins, by the checks in their files `extended.ts`. */
+/** Problems of a plugin's extensions of built-in plugins, found by the checks in their files `extended.ts`. */
 import type { AnyExtension } from '../../host/instance.ts'
 import { ownParts } from '../../util/own-files.ts'
 import type { Extension, Extensions } from '../../plugin.ts'
@@ -7,11 +7,11 @@ import type { PluginFinding } from './check.ts'
 /** The default export of `extended.ts`: what the plugin accepts at one of its extension points. */
 export interface ExtensionCheck<K extends keyof Extensions = never> {
 	point: K
-	/** Why it leaves the extension out, beside the others at the point, `all`; null if it does not. */
+	/** Why the plugin leaves the extension out; null if it does not. `all`: every extension at the point. */
 	problem(extension: Extension<K>, all: readonly Extension<K>[]): string | null | Promise<string | null>
 }
 
-/** Of what `plugin` adds. `extensions`: what all plugins add at a point. */
+/** Checks the extensions of `plugin`. `extensions`: those of all plugins at a point. */
 export async function extensionFindings(
 	plugin: string,
 	extensions: (point: string) => readonly AnyExtension[],

@@ -1,4 +1,4 @@
-/** What is wrong with the commands that a plugin adds to `svc`, and with its checks for `svc doctor`. */
+/** Problems of the commands that a plugin adds to `svc`, and of its checks for `svc doctor`. */
 import { Command } from 'commander'
 import { messageOf } from '../../errors.ts'
 import { addCommand } from '../build-command.ts'
@@ -8,14 +8,14 @@ import { thirdPartyChecks } from '../doctor/third-party.ts'
 import { thirdPartyFiles } from '../third-party.ts'
 import type { PluginFinding } from './check.ts'
 
-/** Half of what the whole check may take. */
+/** Half the time limit of the whole check. */
 const LIMIT_MS = 30_000
 
-/** `home`: one whose gateway.yaml switches the plugin on. */
+/** `home`: its gateway.yaml switches the plugin on. */
 export async function commandFindings(plugin: string, home: string): Promise<PluginFinding[]> {
 	const table = new CommandTable()
 	for (const file of await builtInFiles()) table.add({ file })
-	// Nothing else of a command's surroundings is used before it runs.
+	// Before a command runs, nothing else of its `Cli` is used.
 	const surroundings = { home, env: process.env } as Cli
 	for await (const found of thirdPartyFiles(surroundings, plugin)) table.add(found)
 	for (const { name, plugin: owner, command } of table.entries()) {

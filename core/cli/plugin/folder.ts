@@ -4,8 +4,8 @@ import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
 
 /**
- * The folder of a plugin that the user names: by its path, or by its name where it lies in `plugins/` of the home. Absent:
- * the folder in which the user is. Throws a `CliError` (not_found) if there is no such folder.
+ * The folder of a plugin that the user specifies by its path, or by its name in `plugins/` of the home. Default: the working
+ * directory. Throws a `CliError` (not_found) if there is no such folder.
  */
 export function folderOf({ home, cwd }: Pick<Cli, 'home' | 'cwd'>, plugin = '.'): string {
 	const isName = /^[A-Za-z0-9][\w-]*$/.test(plugin)

@@ -1,4 +1,4 @@
-/** What is wrong with a plugin: it is run in this process, in a gateway with a temporary home. */
+/** Finds the problems of a plugin by running it in this process, in a gateway with a temporary home. */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,15 +14,15 @@ import { checkName } from './name.ts'
 import { routeFindings } from './route-findings.ts'
 
 export interface Inspector {
-	/** Hears what comes next, which may hang or end the process. */
+	/** Called before each step, which may hang or end the process. */
 	doing(what: string): Promise<void>
-	/** Gets what takes errors that nobody catches, once there is a gateway that can tell which plugin made them. */
-	uncaught(take: (error: unknown) => void): void
+	/** Called once the gateway exists. `report` passes an uncaught error to it, and the gateway finds the plugin that threw it. */
+	uncaught(report: (error: unknown) => void): void
 }
 
 type Wrong = (problem: string, fix: string, level?: PluginFinding['level']) => undefined
 
-/** Never throws for what it finds. Nothing of the user's home is used but its plugins and their settings. */
+/** Never throws because of a problem. Of the user's home, only the plugins and their settings are used. */
 export async function inspect(order: CheckOrder, inspector: Inspector): Promise<Omit<CheckReport, 'folder' | 'valid'>> {
 	const findings: PluginFinding[] = []
 	const wrong: Wrong = (problem, fix, level = 'error') => void findings.push({ level, problem, fix })
@@ -65,7 +65,7 @@ function hasName({ name }: Plugin, wrong: Wrong): boolean {
 async function run(plugin: Plugin, order: CheckOrder, wrong: Wrong, { doing, uncaught }: Inspector): Promise<void> {
 	const { name } = plugin
 	await doing('starting it')
-	// Most of what is wrong with a plugin is found without a gateway, and loading that takes longest.
+	// Loaded here: it takes longest, and most problems are found without a gateway.
 	const { boot } = await import('../../boot.ts')
 	const home = mkdtempSync(join(tmpdir(), 'svc-check-'))
 	try {
@@ -76,7 +76,7 @@ async function run(plugin: Plugin, order: CheckOrder, wrong: Wrong, { doing, unc
 			env: { ...process.env, SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' },
 			created: (gateway) => uncaught((error) => gateway.uncaught(error)),
 		})
-		// What its start has left to the next turns may fail.
+		// Work that its start left to later turns of the event loop may fail.
 		for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
 		const { generation, status } = running.gateway
 		const found = status.plugins().find((one) => one.name === name)
@@ -136,7 +136,7 @@ function fixOf(error: unknown): string {
 	return 'correct the code at that place'
 }
 
-/** ` (index.ts:11)`: in the plugin's own files, where the stack names one. */
+/** ` (index.ts:11)`: the first position in the stack; empty if there is none. */
 function placeOf(error: unknown): string {
 	const stack = (error as Error | null)?.stack ?? ''
 	const [, file, line] = /\/([^/\n?:]+\.[cm]?[jt]s)(?:\?[^:\n]*)?:(\d+)/.exec(stack) ?? []

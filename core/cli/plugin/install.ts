@@ -23,7 +23,7 @@ import { checkPlugin, reportText } from './check.ts'
 import { fetchPackage, installDependencies } from './npm.ts'
 import type { Fetched } from './npm.ts'
 
-/** In the folder of a plugin that was installed: from which package. */
+/** The package of an installed plugin, stored in its folder. */
 interface PackageOrigin {
 	package: string
 	version: string
@@ -36,13 +36,13 @@ const forgottenMs = 60 * 60_000
 
 export interface InstallOptions {
 	yes?: boolean
-	/** As under `plugins:` in gateway.yaml; in place of what is there. */
+	/** Replaces the settings under `plugins:` in gateway.yaml. */
 	settings?: Record<string, unknown>
 }
 
 /**
- * Fetches a package, asks, checks it and switches it on; an older version of it in the home is replaced. Until all of that has
- * succeeded the home is as before.
+ * Fetches a package, asks the user, checks the plugin and switches it on. Replaces an installed version of it. If a step fails,
+ * the home stays as it was.
  */
 export async function installPlugin(
 	cli: Cli,
@@ -101,7 +101,7 @@ export async function installPlugin(
 	}
 }
 
-/** Takes a plugin out of gateway.yaml, and deletes its folder where it was installed. What it stored stays. */
+/** Removes a plugin from gateway.yaml, and its folder if it was installed. What the plugin stored stays. */
 export async function removePlugin(cli: Cli, name: string, { yes = false }: { yes?: boolean }): Promise<void> {
 	const { home, env, out } = cli
 	refuseBuiltIn(name)
@@ -112,7 +112,7 @@ export async function removePlugin(cli: Cli, name: string, { yes = false }: { ye
 		throw new CliError('not_found', `no plugin "${name}" was installed, and gateway.yaml does not name it`)
 	const parts = [...(isSet ? ['its settings in gateway.yaml'] : []), ...(isInstalled ? [`the folder ${folder}`] : [])]
 	await consent(cli, { yes }, `Remove the plugin ${name}: ${parts.join(', and ')}?`)
-	// The gateway stops it before its files are gone.
+	// The gateway stops the plugin before its files are removed.
 	const change = isSet
 		? await changeConfig({ home, env, change: (text) => unsetSetting(text, ['plugins', name]) })
 		: undefined
@@ -137,7 +137,7 @@ function refuseBuiltIn(name: string): void {
 	throw new CliError('usage', `the plugin ${name} is built in, so it cannot be removed; ${instead}`)
 }
 
-/** What happens if the user agrees. */
+/** Tells the user what happens if they agree. */
 function announcement({ manifest, integrity, files, bytes }: Fetched, plugins: string): string {
 	const { name, version, description, scripts = {}, dependencies = {} } = manifest
 	const skipped = ['preinstall', 'install', 'postinstall', 'prepare'].filter((one) => scripts[one] !== undefined)
@@ -153,8 +153,8 @@ function announcement({ manifest, integrity, files, bytes }: Fetched, plugins: s
 }
 
 /**
- * Puts the new folder in the place of the old one while `work` runs; where that throws, the old one comes back. A process that
- * ends between the two renames leaves the old one under another name, which `cleanUp` undoes.
+ * Replaces the old folder by the new one, then calls `work`; if that throws, restores the old one. A process that ends between
+ * the two renames leaves the old folder under another name, which `cleanUp` undoes.
  */
 async function swapIn<T>(folder: string, target: string, work: () => Promise<T>): Promise<T> {
 	const old = join(dirname(target), `.old-${basename(target)}`)
@@ -171,7 +171,7 @@ async function swapIn<T>(folder: string, target: string, work: () => Promise<T>)
 	}
 }
 
-/** Undoes what an installation left that was killed. */
+/** Removes or restores what a killed installation left. */
 function cleanUp(plugins: string): void {
 	for (const name of readdirSync(plugins)) {
 		const path = join(plugins, name)
@@ -185,7 +185,7 @@ function cleanUp(plugins: string): void {
 	}
 }
 
-/** Settings in gateway.yaml stay, unless others are given: then the gateway only reads the new folder. */
+/** Keeps the settings in gateway.yaml unless others are given. If they stay the same, only waits until the gateway has read the new folder. */
 async function switchOn(
 	cli: Cli,
 	name: string,
@@ -200,7 +200,7 @@ async function switchOn(
 	return waitUntilApplied(cli, file)
 }
 
-/** What gateway.yaml says of a plugin. */
+/** The entry of a plugin in gateway.yaml. */
 function settingOf(home: string, name: string): unknown {
 	const file = configFile(home)
 	return existsSync(file) ? settingAt(readFileSync(file, 'utf8'), ['plugins', name]) : undefined

@@ -16,6 +16,6 @@ export function linkGateway(folder: string): void {
 	if (found && (!found.isSymbolicLink() || resolve(folder, readlinkSync(link)) === gatewayRoot)) return
 	rmSync(link, { force: true })
 	mkdirSync(join(folder, 'node_modules'), { recursive: true })
-	// Windows lets every user make a junction.
+	// On Windows every user may create a junction.
 	symlinkSync(gatewayRoot, link, 'junction')
 }

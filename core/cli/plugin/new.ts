@@ -1,4 +1,4 @@
-/** `svc plugins new`: a folder with a plugin that works, its test, and what an editor needs. */
+/** `svc plugins new`: creates a folder with a working plugin, its test, and the files for an editor. */
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,13 +9,13 @@ import { linkGateway } from './link-gateway.ts'
 import { checkName } from './name.ts'
 
 export interface NewOptions {
-	/** Makes a channel. */
+	/** Creates a channel. */
 	channel?: boolean
-	/** The folder in which to make the plugin's own; absent: the home's `plugins/`. */
+	/** The parent of the plugin's folder. Default: `plugins/` of the home. */
 	into?: string
 }
 
-/** Makes the folder, and returns its path and its files. Throws a `CliError` if the name is invalid or the folder exists. */
+/** Creates the folder, and returns its path and its files. Throws a `CliError` if the name is invalid or the folder exists. */
 export function newPlugin(
 	{ home, cwd }: Pick<Cli, 'home' | 'cwd'>,
 	name: string,

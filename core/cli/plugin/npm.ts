@@ -1,4 +1,4 @@
-/** npm, as a plugin is fetched with it: no script of a package is ever run. */
+/** Fetches plugins with npm. No script of a package ever runs. */
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { extract } from 'tar'
 import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
 
-/** What package.json says, as far as it matters here. */
+/** The used part of package.json. */
 export interface PackageManifest {
 	name: string
 	version: string
@@ -30,14 +30,14 @@ type Surroundings = Pick<Cli, 'cwd' | 'env' | 'signal'>
 
 const LIMIT_MS = 5 * 60_000
 const OUTPUT_LIMIT = 4 * 1024 * 1024
-/** Of the package without its dependencies: as much as the gateway loads from a plugin's folder. */
+/** Of the package without its dependencies; the gateway loads no more from a plugin's folder. */
 const BYTE_LIMIT = 32 * 1024 * 1024
 const FILE_LIMIT = 2_000
 const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
 
 /**
- * Unpacks a package into `folder`. `source`: what `npm install` takes, such as `name@1.2.0`, a folder or an archive; relative
- * paths belong to `cwd`. Throws a `CliError` if there is no such package, or it is too large.
+ * Unpacks a package into `folder`. `source`: an argument of `npm install`, such as `name@1.2.0`, a folder or an archive; relative
+ * paths are relative to `cwd`. Throws a `CliError` if there is no such package, or it is too large.
  */
 export async function fetchPackage(
 	cli: Surroundings & Pick<Cli, 'home'>,
@@ -48,7 +48,7 @@ export async function fetchPackage(
 	const archives = join(folder, '..')
 	const args = ['pack', '--json', `--pack-destination=${archives}`, ...quiet, '--', folderIn(cli, source) ?? source]
 	const output = await npm(cli, cli.cwd, args).catch((error: unknown) => {
-		// npm takes a name without a slash for that of a package.
+		// npm treats a name without a slash as that of a package.
 		if (!(error instanceof CliError) || error.exit !== 'not_found' || !isFolder(resolve(cli.cwd, source))) throw error
 		const hint = `to install the folder ${source}: svc plugins install ./${source}`
 		throw new CliError('not_found', `${error.message}\n${hint}`, { cause: error })
@@ -72,18 +72,18 @@ export async function fetchPackage(
 		file,
 		cwd: folder,
 		strip: 1,
-		// What npm says of an archive may be wrong; links are never part of a package.
+		// npm's numbers for an archive may be wrong, and links are never part of a package.
 		filter: (_, entry) => 'type' in entry && entry.type === 'File' && (unpacked += entry.size) <= BYTE_LIMIT,
 	})
 	return { manifest: manifestIn(folder), integrity, files, bytes }
 }
 
-/** The absolute path of a folder that lies there; npm would take `one/two` for a repository, and `one` for a name. */
+/** The absolute path of an existing folder. npm would treat `one/two` as a repository, and `one` as a name. */
 function folderIn({ cwd, home }: Pick<Cli, 'cwd' | 'home'>, source: string): string | undefined {
-	// Of a package, although a folder may have that name by chance.
+	// The name of a package, although a folder may have the same name.
 	if (!/[/\\]/.test(source) || source.startsWith('@')) return undefined
 	const folder = resolve(cwd, source)
-	// A name with a slash, such as one/two, may be that of a repository.
+	// Without a leading dot or slash, one/two may be a repository.
 	if (/^\.{0,2}[/\\]/.test(source) && !existsSync(folder)) throw new CliError('not_found', `there is no ${folder}`)
 	if (!isFolder(folder)) return undefined
 	if (!existsSync(join(folder, 'package.json')))
@@ -98,13 +98,13 @@ function isFolder(path: string): boolean {
 	return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
-/** Installs the dependencies of the package in `folder` beside it, and returns those whose scripts were not run. */
+/** Installs the dependencies of the package into its folder, and returns those whose scripts were not run. */
 export async function installDependencies(cli: Surroundings, folder: string): Promise<string[]> {
 	const file = join(folder, 'package.json')
 	const text = readFileSync(file, 'utf8')
 	const { devDependencies: _, ...manifest } = JSON.parse(text) as PackageManifest
 	if (Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).length === 0) return []
-	// npm would look up what only development needs.
+	// npm would look up the development packages.
 	writeFileSync(file, JSON.stringify(manifest))
 	await npm(cli, folder, ['install', '--omit=dev', '--install-links', '--no-package-lock', ...quiet])
 	writeFileSync(file, text)
@@ -143,7 +143,7 @@ function npm({ env, signal }: Surroundings, cwd: string, args: string[]): Promis
 	})
 }
 
-/** npm's own words, without its log file, and without the code that it puts before each line. */
+/** npm's own message, without the line about its log file and the code in front of each line. */
 function reasonIn(stderr: string): string {
 	const lines = stderr
 		.split('\n')

@@ -1,4 +1,4 @@
-/** What routes of a plugin lack by the rules of the gateway. */
+/** Checks the routes of a plugin against the rules of the gateway. */
 import type { RequestRoute } from '@hapi/hapi'
 import type { GenerationView } from '../../plugin.ts'
 import type { PluginFinding } from './check.ts'
@@ -26,10 +26,10 @@ function problemsOf({ method, path, settings }: RequestRoute): [problem: string,
 			"add `auth: { access: { scope: ['…', '*'] } }` to its options, with a scope of the plugin's own or of the gateway",
 		])
 	if (['post', 'put', 'patch'].includes(method) && !validate?.payload)
-		problems.push(['takes any body', 'add `validate: { payload: … }` to its options, with a joi schema'])
+		problems.push(['accepts any body', 'add `validate: { payload: … }` to its options, with a joi schema'])
 	if (path.includes('{') && !validate?.params)
 		problems.push([
-			'takes any parameter in its path',
+			'accepts any parameter in its path',
 			'add `validate: { params: … }` to its options, with a joi schema',
 		])
 	if (tags.includes('api') && !description)

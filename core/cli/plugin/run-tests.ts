@@ -5,10 +5,10 @@ import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
 import { linkGateway } from './link-gateway.ts'
 
-/** Set in processes that a test runner started: with them Node would report to that runner. */
+/** Variables that a test runner sets for its child processes; with them, Node would report to that runner. */
 const ofRunners = /^(NODE_TEST_CONTEXT|NODE_OPTIONS|NODE_CHANNEL_FD|TAP.*)$/
 
-/** Runs `*.test.ts` and the like below the folder, and shows what they print. Throws a `CliError` (failed) if one fails. */
+/** Runs the test files below the folder, such as `*.test.ts`, and shows their output. Throws a `CliError` (failed) if one fails. */
 export async function runTests({ env, out, signal }: Cli, folder: string): Promise<void> {
 	linkGateway(folder)
 	const child = spawn(process.execPath, ['--test', '--test-reporter=spec'], {

@@ -1,4 +1,4 @@
-/** `svc plugins [name]`: the plugins of the running gateway, and what is wrong with them. */
+/** `svc plugins [name]`: the plugins of the running gateway, and their problems. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { PluginStatus } from '../../status.ts'
@@ -9,7 +9,7 @@ import type { Cli } from '../contract.ts'
 import { pick } from '../pick.ts'
 import { pluginsIn } from '../third-party.ts'
 
-/** All of them in a table, or one in full. */
+/** Shows all plugins as a table, or one in full. */
 export async function showState({ api, out, home }: Cli, name: string | undefined): Promise<void> {
 	const plugins = await api.request<PluginStatus[]>('GET', '/v1/plugins')
 	if (name === undefined) {

@@ -1,14 +1,14 @@
 import { Fault } from '../../errors.ts'
 import type { Address } from '../../http/listening.ts'
 
-/** Where systemd's protocol begins to hand sockets over (sd_listen_fds(3)). */
+/** The first descriptor in systemd's protocol (sd_listen_fds(3)). */
 const FIRST = 3
 const addresses: readonly Address[] = ['main', 'legacy']
 
 /**
- * The listening sockets that whoever started this process holds and has handed over, as systemd does for a `.socket` unit: the
- * descriptor for each address. By their names (`FileDescriptorName=main`, `legacy`), else the first is `main`. Takes the
- * variables out of the environment: they are for this process only. Throws `config_invalid` for more sockets than addresses.
+ * The listening sockets that were handed over to this process, as systemd does for a `.socket` unit: the descriptor for each
+ * address. They are assigned by their names (`FileDescriptorName=main`, `legacy`), otherwise the first is `main`. Removes the
+ * variables from the environment, since they are for this process only. Throws `config_invalid` for more sockets than addresses.
  */
 export function handedSockets(env: NodeJS.ProcessEnv): ReadonlyMap<Address, number> {
 	const { LISTEN_FDS = '', LISTEN_FDNAMES = '', LISTEN_PID } = env
@@ -18,7 +18,7 @@ export function handedSockets(env: NodeJS.ProcessEnv): ReadonlyMap<Address, numb
 	if (count > addresses.length)
 		throw new Fault(
 			'config_invalid',
-			`LISTEN_FDS hands over ${count} sockets; the gateway takes two, by FileDescriptorName=main and legacy`,
+			`LISTEN_FDS hands over ${count} sockets; the gateway accepts two, with FileDescriptorName=main and legacy`,
 		)
 	const names = LISTEN_FDNAMES.split(':')
 	const isNamed = names.length === count && names.every((name) => addresses.includes(name as Address))

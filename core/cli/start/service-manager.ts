@@ -4,10 +4,10 @@ import { execFile } from 'node:child_process'
 const LIMIT_MS = 10_000
 
 /**
- * Tells systemd how the gateway is, where systemd asks for it by NOTIFY_SOCKET (sd_notify(3)), as `Type=notify` does: lines such as
- * `READY=1`. Node has no datagram sockets of the file system, so the program systemd-notify sends it, in the order of the calls. As that is
- * another process than the one that systemd started, the unit needs `NotifyAccess=all`. It names no MAINPID: systemd knows the
- * process, also where that is the launcher.
+ * Returns a function that reports the gateway's state to systemd, in lines such as `READY=1`. It does nothing unless systemd sets
+ * NOTIFY_SOCKET, as for `Type=notify` (sd_notify(3)). Node has no Unix datagram sockets, so the program systemd-notify sends the
+ * lines, in the order of the calls. Since systemd did not start that process, the unit needs `NotifyAccess=all`. MAINPID is not
+ * sent: systemd already has the main process, also if that is the launcher.
  */
 export function serviceManager(
 	env: NodeJS.ProcessEnv,

@@ -1,14 +1,14 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** Between two looks at whether the process is idle. */
+/** Time between two checks of whether the process is idle. */
 const PAUSE_MS = 1_000
-/** Of the time between two looks. */
+/** The process is idle if it is busy for at most this share of that time. */
 const IDLE = 0.1
 
 /**
- * Gives memory back that only the start needed: some 25 MiB, which V8 would keep. Waits for a second without much work, then
- * collects garbage once, which takes about 50 ms. The room that young objects may take while there is much to do stays.
+ * Releases memory that only the start needed: some 25 MiB, which V8 would keep. Waits for a second without much work, then
+ * collects garbage once, which takes about 50 ms. The limit for young objects stays the same.
  */
 export function releaseStartMemory(): void {
 	let before = performance.eventLoopUtilization()
@@ -17,11 +17,11 @@ export function releaseStartMemory(): void {
 		before = performance.eventLoopUtilization()
 		if (utilization > IDLE) return
 		clearInterval(timer)
-		// Node exposes the function under this flag only.
+		// Node exposes the function only under this flag.
 		setFlagsFromString('--expose-gc')
 		const collect = runInNewContext('gc') as NodeJS.GCFunction
 		setFlagsFromString('--no-expose-gc')
-		// `last-resort` returns what is free to the system, which a usual collection leaves for later.
+		// `last-resort` returns free memory to the system, which a normal collection postpones.
 		collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 	}, PAUSE_MS).unref()
 }

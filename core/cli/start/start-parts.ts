@@ -1,4 +1,4 @@
-/** What core/main.ts loads once it handles errors, by one import: so the bundle has all of it in one file. */
+/** The modules that core/main.ts loads once it handles errors. One import keeps them in one file of the bundle. */
 export { boot } from '../../boot.ts'
 export { homeFolder } from '../../host/config.ts'
 export { isFault } from '../../errors.ts'

@@ -16,9 +16,9 @@ interface BannerOptions {
 	agent: string | undefined
 }
 
-/** What a terminal shows once the gateway listens: where everything is, and what to do next. */
+/** The text that the gateway prints once it listens: its addresses and files, and what to do next. */
 export function startupBanner({ url, legacy_url, home, config, agent }: BannerOptions): string {
-	// npx finds svc in this folder only; started elsewhere, svc is on the PATH.
+	// npx finds svc only in this folder. A gateway that was started elsewhere has svc on the PATH.
 	const isHere = process.cwd() === resolve(root)
 	const svc = isHere ? 'npx svc' : 'svc'
 	return `
@@ -40,7 +40,7 @@ function homeLine(home: string): string {
 	return process.env.SVC_HOME ? `  export SVC_HOME=${quoted(home)}\n` : ''
 }
 
-/** Those that running plugins add. `svc` is the command as the reader can type it. */
+/** Lines of running plugins. `svc` is the command as the reader can type it. */
 function linesOf(config: Config, svc: string): string[] {
 	return [...composition.plugins.values()]
 		.filter(({ name }) => isOn(config, name))

@@ -1,4 +1,4 @@
-/** The checks of the gateway's channel contract, on this adapter and the platform of platform.ts: `svc plugins test`. */
+/** Runs the checks of the gateway's channel contract on this adapter, with the platform of platform.ts: `svc plugins test`. */
 import { test } from 'node:test'
 import { checkChannel } from 'svc-gateway/testing'
 import { adapter } from './index.ts'
@@ -9,7 +9,7 @@ checkChannel(
 	{
 		adapter,
 		platform: startPlatform,
-		// What the adapter or the platform does not have. Once it has it, remove the flag: its checks then apply.
+		// Abilities that the adapter or the platform lacks. Remove a flag once the ability exists: its checks then apply.
 		abilities: {
 			unguarded: false,
 			groups: false,
@@ -22,7 +22,7 @@ checkChannel(
 			drafts: false,
 			typing: false,
 			sends_files: false,
-			find: false, // not needed, since the platform knows nonces
+			find: false, // not needed, since the platform has nonces
 			format: false,
 		},
 	},

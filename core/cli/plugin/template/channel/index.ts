@@ -1,6 +1,6 @@
 /**
- * The channel new-plugin: people talk to agents on a chat platform. docs/writing-a-channel.md of the gateway says what an
- * adapter must do. This one works with a small HTTP API, which platform.ts has for the tests: replace the requests below with
+ * The channel new-plugin: people talk to agents on a chat platform. docs/writing-a-channel.md of the gateway describes what an
+ * adapter must do. This one uses a small HTTP API, which platform.ts implements for the tests. Replace the requests below with
  * those of your platform, and platform.ts with a server that speaks its protocol.
  *
  *     svc plugins test     runs the tests of this folder
@@ -28,7 +28,7 @@ export const adapter: ChannelAdapter<Settings> = {
 	connect,
 }
 
-/** What the platform answers to a request for updates; `cursor` is the position after them. */
+/** The platform's response to a request for updates; `cursor` is the position after them. */
 interface Updates {
 	updates: Pick<IncomingMessage, 'id' | 'chat' | 'sender' | 'text'>[]
 	cursor: string
@@ -37,7 +37,7 @@ interface Updates {
 type Call = <T>(method: 'GET' | 'POST', path: string, body?: object) => Promise<T>
 
 async function connect(link: Link<Settings>): Promise<Connection> {
-	// The gateway aborts `link.signal` before it calls `close`; both end the requests under way.
+	// The gateway aborts `link.signal` before it calls `close`; both end open requests.
 	const closing = new AbortController()
 	const signal = AbortSignal.any([link.signal, closing.signal])
 	const call: Call = (method, path, body) => request(link, signal, method, path, body)
@@ -45,14 +45,14 @@ async function connect(link: Link<Settings>): Promise<Connection> {
 	const { name } = await call<{ name: string }>('GET', 'me')
 	let cursor = await link.cursor()
 	if (cursor === null) {
-		// The first connection of all: what was said before is not for the bot.
+		// The channel's first connection: earlier messages are not for the bot.
 		cursor = (await call<Updates>('GET', 'updates')).cursor
 		await link.advance(cursor)
 	}
 	const reading = read(link, signal, call, cursor)
 	return {
 		name,
-		// The platform sends one message for one nonce, so an attempt whose outcome is unknown can simply be repeated.
+		// The platform sends one message per nonce, so an attempt with an unknown outcome can be repeated.
 		send: ({ chat, text, nonce }) => call<{ id: string }>('POST', 'messages', { chat: chat.id, text, nonce }),
 		async close() {
 			closing.abort()
@@ -61,7 +61,7 @@ async function connect(link: Link<Settings>): Promise<Connection> {
 	}
 }
 
-/** Hands on what people say until the connection ends. A message is confirmed by the request for those after it. */
+/** Passes on messages until the connection ends. The request for the next messages confirms the previous ones. */
 async function read(link: Link<Settings>, signal: AbortSignal, call: Call, from: string): Promise<void> {
 	try {
 		for (let at = from; !signal.aborted;) {
@@ -75,7 +75,7 @@ async function read(link: Link<Settings>, signal: AbortSignal, call: Call, from:
 	}
 }
 
-/** The code of an error says what the gateway does next; without one, nobody knows whether the platform took the request. */
+/** The code of an error tells the gateway what to do. An error without a code means: the platform may have accepted the request. */
 async function request<T>(
 	{ config, token, error }: Link<Settings>,
 	signal: AbortSignal,

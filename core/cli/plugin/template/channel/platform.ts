@@ -1,4 +1,4 @@
-/** The platform for the tests: a server in this process that speaks its protocol, with the faults that a real one has. */
+/** The platform for the tests: a server in this process that speaks its protocol and can fail like a real one. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -75,7 +75,7 @@ export async function startPlatform(): Promise<TestPlatform> {
 		say(200, { id: message.id })
 	}
 
-	/** Until somebody says something, or the request ends. */
+	/** Settles when somebody sends a message, or the request ends. */
 	function arrival(response: ServerResponse): Promise<void> {
 		return new Promise((resolve) => {
 			const wake = (): void => {

@@ -1,4 +1,4 @@
-/** Through a real gateway, which `startPlugin` starts in this process: `svc plugins test`. */
+/** Tests the plugin in a real gateway, which `startPlugin` starts in this process: `svc plugins test`. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startPlugin } from 'svc-gateway/testing'

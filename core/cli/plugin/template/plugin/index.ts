@@ -16,7 +16,7 @@ export default {
 	contract: '0.2',
 	config: (joi) =>
 		joi.object({
-			greeting: joi.string().max(100).default('Hello').description('What comes before the name.'),
+			greeting: joi.string().max(100).default('Hello').description('The text before the name.'),
 		}),
 
 	start(ctx) {
@@ -25,7 +25,7 @@ export default {
 			description: 'Greets somebody by name. Use it when the user asks for a greeting.',
 			parameters: {
 				type: 'object',
-				properties: { name: { type: 'string', description: 'Whom to greet.' } },
+				properties: { name: { type: 'string', description: 'The person to greet.' } },
 				required: ['name'],
 			},
 			run({ name }) {
