@@ -10,7 +10,7 @@ export interface Frame {
 
 /** The gateway sends a comment after 15 s of silence: a connection that is silent for longer is dead. */
 const SILENT_MS = 45_000
-/** Of one event, in characters. */
+/** Characters of one event. */
 const BUFFER_LIMIT = 16 * 1024 * 1024
 
 /**

@@ -1,9 +1,9 @@
-/** An answer of the gateway that is an error, or a stream that cannot continue. */
+/** An error response of the gateway, or a stream that cannot continue. */
 export class GatewayError extends Error {
 	override name = 'GatewayError'
-	/** As in the gateway's documentation, such as `not_found`. Also `stream_gap` and `stream_lost`, which only streams have. */
+	/** A code of the gateway, such as `not_found`. Streams also fail with `stream_gap` and `stream_lost`. */
 	readonly code: string
-	/** Of HTTP; undefined for a stream that was lost. */
+	/** The HTTP status; undefined for `stream_gap` and `stream_lost`. */
 	readonly status: number | undefined
 
 	constructor(code: string, message: string, options: ErrorOptions & { status?: number } = {}) {
@@ -13,10 +13,10 @@ export class GatewayError extends Error {
 	}
 }
 
-/** The error in the body of an answer. */
+/** The error in the body of a response. */
 export async function errorOf(response: Response): Promise<GatewayError> {
 	const { status, headers } = response
-	// A browser does not show where to.
+	// A browser hides the target of a redirect.
 	if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
 		const place = headers.get('location')
 		const message = `the address redirects${place === null ? '' : ` to ${place.slice(0, 200)}`}; use the gateway's own`
@@ -27,7 +27,7 @@ export async function errorOf(response: Response): Promise<GatewayError> {
 		const { code, message } = JSON.parse(text) as { code?: unknown; message?: unknown }
 		if (typeof code === 'string' && typeof message === 'string') return new GatewayError(code, message, { status })
 	} catch {
-		// From a proxy.
+		// The response is not from the gateway, but from a proxy.
 	}
 	return new GatewayError('unexpected_answer', `the answer was ${status} ${text.slice(0, 200)}`, { status })
 }

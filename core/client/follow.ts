@@ -1,4 +1,4 @@
-/** A stream of events that goes through broken connections. */
+/** A stream of events that resumes after broken connections. */
 import { errorOf, GatewayError } from './error.ts'
 import { framesOf } from './connection.ts'
 import type { components } from './schema.d.ts'
@@ -9,7 +9,7 @@ export interface FollowOptions {
 	signal?: AbortSignal | undefined
 	/** The `position` of the last event that is known already. */
 	after?: string | undefined
-	/** Attempts to connect in succession that bring no event, before the stream fails with `stream_lost`. Default 10. */
+	/** Consecutive attempts to connect without an event before the stream fails with `stream_lost`. Default 10. */
 	attempts?: number | undefined
 	/** Called for each connection that was lost or refused, before the next attempt. */
 	onDisconnect?: ((error: unknown) => void) | undefined
@@ -29,8 +29,8 @@ const LONGEST_MS = 30_000
 const LONGEST_RETRY_AFTER_MS = 60_000
 
 /**
- * Yields events in order, each once, until `isLast` says so; without it until the signal aborts, whose reason is thrown. A lost
- * connection is opened again from the last event. Throws `stream_lost` after `attempts`, `stream_gap` where events are
+ * Yields events in order, each once, until `isLast` returns true for one, or until the signal aborts; then throws the signal's
+ * reason. A lost connection is reopened after the last event. Throws `stream_lost` after `attempts`, `stream_gap` if events are
  * missing, and the gateway's error if it refuses the stream.
  *
  * Pieces of answers (`model.stream`) are not stored: those sent while the connection was lost are missing.
@@ -77,13 +77,13 @@ export async function* follow(
 	}
 }
 
-/** Milliseconds, at most as long as a gateway asks for. Proxies may send a date, which counts as none. */
+/** In milliseconds, limited to the longest time that a gateway sends. A date, which proxies may send, is ignored. */
 function retryAfterOf({ headers }: Response): number {
 	const seconds = Number(headers.get('retry-after') ?? 0)
 	return Number.isFinite(seconds) ? Math.min(1000 * seconds, LONGEST_RETRY_AFTER_MS) : 0
 }
 
-/** Another attempt would be refused, too. */
+/** Ends the stream: another attempt would be refused, too. */
 class Refused extends Error {
 	constructor(error: GatewayError) {
 		super(error.message, { cause: error })

@@ -12,9 +12,9 @@ export type { components, paths } from './schema.d.ts'
 export interface GatewayOptions {
 	/** Such as `http://127.0.0.1:3000`. */
 	url: string
-	/** Not needed on the gateway's own machine, in its loopback mode. It is sent to `url` alone. */
+	/** Not needed on the gateway's own machine in loopback mode. Sent only to `url`. */
 	token?: string | undefined
-	/** Replaces the global one. */
+	/** Replaces the global `fetch`. */
 	fetch?: typeof fetch | undefined
 }
 
@@ -28,15 +28,15 @@ export interface Gateway {
 	/** Events as they happen, of all agents or those of a filter; see `follow`. */
 	events(filter?: Omit<EventFilter, 'last_event_id'>, options?: FollowOptions): AsyncGenerator<Followed>
 	/**
-	 * Starts a run and yields its events to its end: the last is `run.completed`, `run.failed` or `run.stopped`. A question
-	 * (`question.asked`) is answered by `api`. Whoever stops reading does not stop the run.
+	 * Starts a run and yields its events up to `run.completed`, `run.failed` or `run.stopped`. Use `api` to answer a question
+	 * (`question.asked`). The run continues if the caller stops reading.
 	 */
 	run(agent: string, run: NewRun, options?: Omit<FollowOptions, 'after'>): AsyncGenerator<GatewayEvent>
 }
 
 const ends = new Set(['run.completed', 'run.failed', 'run.stopped'])
 
-/** Throws a `TypeError` for a token with characters that no token has. */
+/** Throws a `TypeError` for a token with invalid characters. */
 export function createGateway({ url, token, fetch = globalThis.fetch }: GatewayOptions): Gateway {
 	// The error of `fetch` for such a header would show the token.
 	if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
@@ -62,7 +62,7 @@ export function createGateway({ url, token, fetch = globalThis.fetch }: GatewayO
 			return follow((after, signal) => stream(`/v1/events/stream?${query}`, after, signal), options)
 		},
 		async *run(agent, run, options = {}) {
-			// An attempt that may have started the run already is repeated under the same key.
+			// An attempt may have started the run although it failed, so all attempts have the same key.
 			const key = crypto.randomUUID()
 			let run_id: string | undefined
 			const open = async (after: string | undefined, signal: AbortSignal | undefined): Promise<Response> => {
