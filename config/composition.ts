@@ -1,4 +1,4 @@
-/** gateway.yaml as a whole: the gateway's own sections, and those that plugins declare. */
+/** Composes the schema of gateway.yaml from the gateway's own sections and those that plugins declare. */
 import joi from 'joi'
 import type { ObjectSchema, Schema } from 'joi'
 import { coreExamples, coreRenamed, coreRenamedVariables, coreSections } from './core-sections.ts'
@@ -13,7 +13,7 @@ export interface DeclaredPlugin extends SettingsDeclaration {
 }
 
 export interface Composition {
-	/** Strict: unknown keys are refused, nothing is converted, all problems are found at once. */
+	/** Strict: refuses unknown keys, converts nothing, and reports all problems at once. */
 	schema: ObjectSchema<Config>
 	/** The plugins that come with the gateway, by name. */
 	plugins: ReadonlyMap<string, DeclaredPlugin>
@@ -21,9 +21,9 @@ export interface Composition {
 	topics: ReadonlyMap<Topic, readonly string[]>
 	/** Texts for the example, by top-level name. */
 	examples: Readonly<Record<string, string>>
-	/** Former path of a setting → its path now. */
+	/** Former path of a setting → its present path. */
 	renamed: ReadonlyMap<string, string>
-	/** Former name of an environment variable → its name now. */
+	/** Former name of an environment variable → its present name. */
 	renamedVariables: ReadonlyMap<string, string>
 }
 
@@ -69,7 +69,7 @@ export function compose(declared: readonly DeclaredPlugin[]): Composition {
 	}
 }
 
-/** Whether the plugin has a section of its own name. */
+/** Whether the plugin has a section with its own name. */
 export function hasSection(plugin: DeclaredPlugin | undefined): boolean {
 	return plugin?.schema !== undefined && plugin.at === undefined
 }
@@ -80,7 +80,7 @@ export function pathIn({ name, at }: DeclaredPlugin, setting: string): string {
 	return at ? [at[first] ?? first, ...rest].join('.') : `${name}.${setting}`
 }
 
-/** What a plugin that comes with the gateway is given: its settings, and those of the gateway that it reads. */
+/** The settings that a built-in plugin gets: its own, and those of the gateway that it reads. */
 export function settingsOf(config: object, { name, schema, at, reads = {} }: DeclaredPlugin): Record<string, unknown> {
 	const places = { ...at, ...reads }
 	const own = schema && !at ? (valueAt(config, name) as Record<string, unknown> | undefined) : {}

@@ -7,7 +7,7 @@ import type { Topic } from './declaration.ts'
 import type { ProblemText } from './problems.ts'
 import type { Config } from './types.ts'
 
-/** What `plugins` may name; the first character keeps `.` and `..` from being folders. */
+/** A key under `plugins`; the first character excludes `.` and `..`, since the name may be a folder. */
 const pluginName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 
 const DEFAULT_PORT = 3000
@@ -89,7 +89,7 @@ const plugins = joi
 	})
 	.description('Plugins to switch on, to switch off or to set up, by name. Default the built-in ones.')
 
-/** Each section with the heading that it stands under in the example. */
+/** Each section with its heading in the example. */
 export const coreSections: Readonly<Record<string, { schema: Schema; topic: Topic }>> = {
 	server: { schema: server, topic: 'Addresses and access' },
 	legacy: { schema: legacy, topic: 'Addresses and access' },
@@ -99,10 +99,10 @@ export const coreSections: Readonly<Record<string, { schema: Schema; topic: Topi
 	log: { schema: log, topic: 'Data and log' },
 }
 
-/** Texts for the example where the schema cannot give one. */
+/** Texts for the example that the schema cannot provide. */
 export const coreExamples: Readonly<Record<string, string>> = {
-	plugins: `# name: true, name: false, or settings; a section of that name at the top of the file is the same place. A name that is
-# not built in is a folder of that name under plugins/, or the one at path.
+	plugins: `# name: true, name: false, or settings. A section with the same name at the top of the file has the same meaning. A plugin
+# that is not built in is a folder with its name under plugins/, or the folder at path.
 #plugins:
   #my-plugin:
     #enabled: false
@@ -117,7 +117,7 @@ export function isAppliedAtStart(path: readonly string[]): boolean {
 	return appliedAtStart.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
 }
 
-/** Variables that override a setting of the gateway's own. */
+/** Variables that override the gateway's own settings. */
 export const coreVariables: readonly { path: string; variable: string; isNumber?: boolean }[] = [
 	{ path: 'server.host', variable: 'SVC_HOST' },
 	{ path: 'server.port', variable: 'SVC_PORT', isNumber: true },
@@ -125,13 +125,13 @@ export const coreVariables: readonly { path: string; variable: string; isNumber?
 	{ path: 'log.level', variable: 'SVC_LOG_LEVEL' },
 ]
 
-/** The gateway's own settings that had another name or place: former path → path now. A plugin has its own in `settings.ts`. */
+/** The gateway's own settings that had another name or place: former path → present path. Plugins list theirs in `settings.ts`. */
 export const coreRenamed: Readonly<Record<string, string>> = {}
 
-/** The gateway's own environment variables that had another name: former name → name now. */
+/** The gateway's own environment variables that had another name: former name → present name. */
 export const coreRenamedVariables: Readonly<Record<string, string>> = {}
 
-/** Valid settings that do not go together, at one that is not its default. */
+/** Valid settings that contradict each other, reported for one that is not the default. */
 export function coreMistakes({ server: { port }, legacy: { port: legacyPort } }: Config): ProblemText[] {
 	if (port === 0 || port !== legacyPort) return []
 	const path = port === DEFAULT_PORT ? 'legacy.port' : 'server.port'

@@ -1,7 +1,7 @@
 /**
- * Changes one setting in the text of gateway.yaml and leaves everything else as it is, to the byte: comments, their
- * indentation and blank lines. (The YAML library would reformat all of them.) A setting that is there, switched off by
- * a `#`, as in the example, is switched on where it stands.
+ * Changes one setting in the text of gateway.yaml and keeps every other byte: comments, their indentation and blank lines. (The
+ * YAML library would reformat all of them.) A setting that is commented out by a `#`, as in the example, is switched on in its
+ * place.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { isMap, isNode, isScalar, parse, parseDocument, stringify } from 'yaml'
@@ -11,18 +11,18 @@ import { ConfigError } from './problems.ts'
 
 type Map = YAMLMap.Parsed
 
-/** What is set there; undefined if nothing is. Throws `config_invalid` if the text is not YAML. */
+/** The value of a setting; undefined if it is not set. Throws `config_invalid` if the text is not YAML. */
 export function settingAt(text: string, path: readonly string[]): unknown {
 	const document = parsed(text)
 	const node = document.getIn(path, true)
 	return isNode(node) ? node.toJS(document) : undefined
 }
 
-/** The text with the setting. Throws `config_invalid` if the text is not YAML, or something else is in the way. */
+/** The text with the setting. Throws `config_invalid` if the text is not YAML, or cannot be changed there. */
 export function setSetting(text: string, path: readonly string[], value: unknown): string {
 	const document = parsed(text)
 	const wanted = withValue(document.toJS() as unknown, path, value)
-	const changed = checked(put(text, document, path, value), wanted)
+	const changed = verified(put(text, document, path, value), wanted)
 	if (changed !== undefined) return changed
 	return byLibrary(document, wanted, () => document.setIn(path, value))
 }
@@ -32,18 +32,18 @@ export function unsetSetting(text: string, path: readonly string[]): string {
 	const document = parsed(text)
 	if (!document.hasIn(path)) throw new ConfigError('not_found', `${path.join('.')} is not set in the file`)
 	const parent = document.getIn(path.slice(0, -1), true)
-	// The last setting of a plugin, which is on also without one; an empty entry would be refused.
+	// The plugin stays on without its last setting; an empty entry would be refused.
 	if (path[0] === 'plugins' && path.length === 3 && isMap(parent) && parent.items.length === 1)
 		return setSetting(text, path.slice(0, 2), true)
 	const wanted = withoutValue(document.toJS() as unknown, path)
-	const changed = isMap(parent) ? checked(cutOut(text, parent as Map, path.at(-1) ?? ''), wanted) : undefined
+	const changed = isMap(parent) ? verified(cutOut(text, parent as Map, path.at(-1) ?? ''), wanted) : undefined
 	if (changed !== undefined) return changed
 	return byLibrary(document, wanted, () => document.deleteIn(path))
 }
 
 /**
- * The text with the setting under another name or in another section, with its comments; in its own section it keeps its
- * place. Throws `config_invalid` if something else is in the way.
+ * The text with the setting under another name or in another section, with its comments. In the same section it keeps its place.
+ * Throws `config_invalid` if the text cannot be changed there.
  */
 export function renameSetting(text: string, from: readonly string[], to: readonly string[]): string {
 	const document = parsed(text)
@@ -56,12 +56,12 @@ export function renameSetting(text: string, from: readonly string[], to: readonl
 	const key = to.at(-1) ?? ''
 	const { range } = pair.key
 	if (range && isDeepStrictEqual(section, to.slice(0, -1))) {
-		const renamed = checked(text.slice(0, range[0]) + inline(key) + text.slice(range[1]), wanted)
+		const renamed = verified(text.slice(0, range[0]) + inline(key) + text.slice(range[1]), wanted)
 		if (renamed !== undefined) return renamed
 	}
 	return byLibrary(document, wanted, () => {
 		document.deleteIn(from)
-		// A section with nothing left in it reads as all defaults.
+		// An empty section means all defaults.
 		const left = document.getIn(section)
 		if (section.length > 0 && isMap(left) && left.items.length === 0) document.setIn(section, null)
 		const target = to.slice(0, -1)
@@ -77,13 +77,13 @@ function pairAt(document: Document.Parsed, path: readonly string[]): Pair<Parsed
 	return isMap(parent) ? pairOf(parent as Map, path.at(-1) ?? '') : undefined
 }
 
-/** For an unusual way of writing: comments stay, their indentation may not. */
+/** For unusual syntax: keeps comments, but may change their indentation. */
 function byLibrary(document: Document.Parsed, wanted: unknown, change: () => void): string {
 	let cause: unknown
 	try {
 		change()
 		const text = document.toString({ lineWidth: 0 })
-		if (checked(text, wanted) !== undefined) return text
+		if (verified(text, wanted) !== undefined) return text
 	} catch (error) {
 		cause = error
 	}
@@ -102,8 +102,8 @@ function parsed(text: string): Document.Parsed {
 	return document as Document.Parsed
 }
 
-/** The text, where it says what it should. */
-function checked(text: string | undefined, wanted: unknown): string | undefined {
+/** The text, if its settings are the wanted ones. */
+function verified(text: string | undefined, wanted: unknown): string | undefined {
 	if (text === undefined) return undefined
 	try {
 		const found = parse(text, { schema: 'core', stringKeys: true }) as unknown
@@ -116,7 +116,7 @@ function checked(text: string | undefined, wanted: unknown): string | undefined 
 function put(text: string, document: Document.Parsed, path: readonly string[], value: unknown): string | undefined {
 	let map = document.contents as ParsedNode | null
 	let indent = 0
-	/** Where the section begins: after the line of its name. */
+	/** The start of the section: after the line with its name. */
 	let begin = 0
 	for (const [depth, key] of path.entries()) {
 		const rest = path.slice(depth)
@@ -131,7 +131,7 @@ function put(text: string, document: Document.Parsed, path: readonly string[], v
 			return insert(text, { begin, end, indent, path: rest, value })
 		}
 		if (rest.length === 1) return replace(text, pair, indent, value)
-		// A `null` that is written out has to go.
+		// An explicit `null` must be replaced.
 		if (isEmpty(pair.value) && pair.value?.range[0] !== pair.value?.range[1]) {
 			return replace(text, pair, indent, withValue({}, rest.slice(1), value))
 		}
@@ -148,7 +148,7 @@ function put(text: string, document: Document.Parsed, path: readonly string[], v
 	return undefined
 }
 
-/** A pair takes its old place. A plain value leaves the rest of its line, such as a comment, alone. */
+/** Replaces a pair. A plain value keeps the rest of its line, such as a comment. */
 function replace(
 	text: string,
 	{ key, value: old }: Pair<ParsedNode, ParsedNode | null>,
@@ -166,7 +166,7 @@ function replace(
 }
 
 interface Insertion {
-	/** Where the section begins, and where its last setting ends; both at the start of a line. */
+	/** The start of the section, and the end of its last setting; both at the start of a line. */
 	begin: number
 	end: number
 	indent: number
@@ -174,7 +174,7 @@ interface Insertion {
 	value: unknown
 }
 
-/** Where the example has it switched off, in that place; else after the last setting of the section. */
+/** Inserts at the line where the setting is commented out, else after the last setting of the section. */
 function insert(text: string, { begin, end, indent, path, value }: Insertion): string {
 	const [key = '', ...rest] = path
 	const found = switchedOff(text, begin, indent, key)
@@ -189,7 +189,7 @@ function insert(text: string, { begin, end, indent, path, value }: Insertion): s
 	return insert(head + text.slice(to), { begin: head.length, end: head.length, indent: indent + 2, path: rest, value })
 }
 
-/** The line `#name: …` of the section that begins there, whose other lines are deeper or comments. */
+/** The line `#name: …` in the section that begins at `begin`, whose other lines are deeper or comments. */
 function switchedOff(text: string, begin: number, indent: number, key: string): [number, number] | undefined {
 	const prefix = `${' '.repeat(indent)}#${key}:`
 	for (let at = begin; at < text.length;) {
@@ -197,7 +197,7 @@ function switchedOff(text: string, begin: number, indent: number, key: string): 
 		const line = text.slice(at, end)
 		if (line.startsWith(prefix) && /^\s/.test(line.slice(prefix.length))) return [at, end]
 		const [blanks = ''] = /^ */.exec(line) ?? []
-		// A blank line ends a section of which nothing is in force, and a line further left any section.
+		// A blank line ends a section that is all commented out. A line with less indentation ends any section.
 		if (indent > 0 && (line.trim() === '' || blanks.length < indent)) return undefined
 		at = end
 	}
@@ -233,7 +233,7 @@ function isEmpty(node: unknown): boolean {
 	return isScalar(node) && (node as Scalar).value === null
 }
 
-/** Behind the last thing of a block map. */
+/** The end of the last pair of a block map. */
 function lastOf(map: Map): number {
 	const last = map.items.at(-1)
 	return Math.max(last?.value?.range?.[1] ?? 0, last?.key.range?.[1] ?? 0)
@@ -243,7 +243,7 @@ function isOnOneLine(text: string, [from, to]: readonly number[]): boolean {
 	return !text.slice(from, to).includes('\n')
 }
 
-/** One value on a line, quoted where that is needed, also within brackets. */
+/** A value on one line, with the quotes that it needs, also within brackets. */
 export function inline(value: unknown): string {
 	return stringify([value], { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: false }).trim().slice(1, -1)
 }
@@ -259,7 +259,7 @@ function lineStart(text: string, offset: number): number {
 	return text.lastIndexOf('\n', offset - 1) + 1
 }
 
-/** Behind the line's end. A block ends with its line end already, so the offset is at the start of the next line. */
+/** The start of the next line. A block already includes its line end, so then `offset` is at that place. */
 function lineEnd(text: string, offset: number, isBlock = false): number {
 	if (isBlock && offset > 0 && text[offset - 1] === '\n') return offset
 	const end = text.indexOf('\n', offset)
@@ -271,7 +271,7 @@ function withValue(settings: unknown, [key = '', ...rest]: readonly string[], va
 	return { ...before, [key]: rest.length === 0 ? value : withValue(before[key], rest, value) }
 }
 
-/** A section that becomes empty reads as null, which means: all defaults. */
+/** A section that becomes empty is null, which means all defaults. */
 function withoutValue(settings: unknown, [key = '', ...rest]: readonly string[]): unknown {
 	const { [key]: inner, ...others } = settings as Record<string, unknown>
 	const left = rest.length === 0 ? others : { ...(settings as object), [key]: withoutValue(inner, rest) }

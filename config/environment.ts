@@ -5,7 +5,7 @@ import type { Environment } from './home.ts'
 import type { Problem } from './problems.ts'
 import { suggest } from './suggest.ts'
 
-/** The settings of the file with those of the environment over them. */
+/** The settings of the file, overridden by those of the environment. */
 export interface Overlay {
 	value: unknown
 	/** Dotted path → variable. */
@@ -19,7 +19,7 @@ const PREFIX = 'SVC_'
 /** Variables that override no setting: those of the gateway, then those of its command line. */
 const otherVariables = ['SVC_HOME', 'SVC_ALLOW_SHARED_HOME', 'SVC_URL', 'SVC_TOKEN', 'SVC_DEBUG']
 
-/** The environment wins over the file. An empty variable counts as not set, since compose files make such ones. */
+/** The environment takes precedence over the file. An empty variable counts as not set, since compose files create such variables. */
 export function applyEnvironment({ plugins }: Composition, file: unknown, env: Environment): Overlay {
 	const origins = new Map<string, string>()
 	const problems: Problem[] = []
@@ -47,7 +47,7 @@ export function applyEnvironment({ plugins }: Composition, file: unknown, env: E
 	return { value, origins, problems }
 }
 
-/** The environment with the values of variables under their present names, where those are not set, and a warning for each. */
+/** The environment with former names of variables replaced by present ones, unless those are set, and a warning for each. */
 export function presentEnvironment(
 	{ renamedVariables }: Composition,
 	env: Environment,
@@ -67,15 +67,15 @@ export function presentEnvironment(
 	}
 }
 
-/** Which variable overrides which setting, by the setting. */
+/** The variable that overrides each setting, by the path of the setting. */
 export function overridingVariables(composition: Composition): Map<string, string> {
 	const everything = new Proxy<Record<string, string>>({}, { get: () => '1' })
 	return applyEnvironment(composition, {}, everything).origins
 }
 
 /**
- * Variables of the environment that begin with `SVC_`, although neither the gateway nor the text of gateway.yaml uses them; each with
- * the variable that is probably meant. `others` are known too.
+ * Variables that begin with `SVC_` although neither the gateway nor the text of gateway.yaml uses them, each with the variable that
+ * is probably meant. `others`: further variables that are used.
  */
 export function unknownVariables(
 	composition: Composition,
@@ -105,14 +105,14 @@ export function unknownVariables(
 	})
 }
 
-/** A copy with the value; what is no section is left as it is, and refused later. */
+/** A copy with the value. If a part of the path is not a section, the settings stay unchanged, and are refused later. */
 export function withValue(settings: Section, [key = '', ...rest]: readonly string[], value: unknown): Section {
 	if (rest.length === 0) return { ...settings, [key]: value }
 	const inner = settings[key] ?? {}
 	return isSection(inner) ? { ...settings, [key]: withValue(inner, rest, value) } : settings
 }
 
-/** A number where the text is one; otherwise the text, which the schema then refuses. */
+/** The text as a number; if it is not a whole number, the text itself, which the schema then refuses. */
 export function wholeNumber(text: string): unknown {
 	return /^\d{1,15}$/.test(text) ? Number(text) : text
 }

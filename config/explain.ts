@@ -4,22 +4,22 @@ import type { JsonSchema } from './json-schema.ts'
 import { ConfigError } from './problems.ts'
 import { hintFor } from './suggest.ts'
 
-/** What a setting is. */
+/** The description of a setting. */
 export interface Explanation {
-	/** Names of the user's own choice as `<name>`. */
+	/** `<name>` represents names that the user chooses. */
 	key: string
 	meaning: string
 	/** In words: `whole number from 0 to 65535`. */
 	type: string
 	/** Whether its value is text (or null), which needs no quotes on a command line. */
 	isText: boolean
-	/** In words if it is not a fixed value; absent if there is no default. */
+	/** A text if it is not a fixed value; absent if there is no default. */
 	default?: unknown
-	/** What a section or map holds, by its name. */
+	/** The names of the settings in a section or map. */
 	settings?: string[]
 }
 
-/** `a."b.c".d` → its three names; none for the empty text. Throws `invalid_request` if a name is missing or a quote is left open. */
+/** `a."b.c".d` → its three names; none for an empty text. Throws `invalid_request` if a name is missing or a quote is not closed. */
 export function pathOf(key: string): string[] {
 	if (key !== '' && !/^(?:"[^"]*"|[^."]+)(?:\.(?:"[^"]*"|[^."]+))*$/.test(key))
 		throw new ConfigError(
@@ -29,7 +29,7 @@ export function pathOf(key: string): string[] {
 	return [...key.matchAll(/"([^"]*)"|([^."]+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
 }
 
-/** Throws `not_found` for a key that the schema does not have, with the one that was probably meant. */
+/** Throws `not_found` for a path that the schema does not have, with the one that was probably meant. */
 export function explain(composition: Composition, path: readonly string[]): Explanation {
 	let schema = jsonSchema(composition)
 	const known: string[] = []
@@ -85,7 +85,7 @@ function mayBeText({ type, anyOf = [] }: JsonSchema): boolean {
 	return type === 'string' || anyOf.some(mayBeText)
 }
 
-/** One name further down. `isOwn`: a name of the user's choice. */
+/** The schema of an inner setting. `isOwn`: whether the user chooses its name. */
 function step(schema: JsonSchema, name: string): { schema: JsonSchema; isOwn: boolean } | undefined {
 	const inner = ownOf(schema.properties, name)
 	if (inner) return { schema: inner, isOwn: false }
@@ -94,7 +94,7 @@ function step(schema: JsonSchema, name: string): { schema: JsonSchema; isOwn: bo
 	const found = (schema.anyOf ?? []).flatMap((branch) => step(branch, name) ?? [])
 	const [first] = found
 	if (first) return { schema: merged(found.map((one) => one.schema)), isOwn: first.isOwn }
-	// A plugin checks its own settings.
+	// Third-party plugins check their settings themselves.
 	return schema.type === 'object' && schema.additionalProperties !== false && schema.properties
 		? { schema: { description: "A setting of the plugin's own." }, isOwn: false }
 		: undefined
@@ -117,7 +117,7 @@ function namesIn(schema: JsonSchema): string[] {
 	return [...new Set([...Object.keys(schema.properties ?? {}), ...own, ...(schema.anyOf ?? []).flatMap(namesIn)])]
 }
 
-/** The alternatives of a setting, without the reference to the environment that any may be. */
+/** The alternatives of a setting, without references to the environment, which every setting allows. */
 function limitsOf(schema: JsonSchema): JsonSchema[] {
 	return schema.anyOf ? schema.anyOf.filter((one) => one.$ref === undefined).flatMap(limitsOf) : [schema]
 }

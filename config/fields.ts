@@ -1,9 +1,9 @@
-/** Building blocks for schemas of settings. What they build has a description that ends with the default. */
+/** Builders for schemas of settings. They append the default to the description. */
 import { isIP } from 'node:net'
 import joi from 'joi'
 import type { ArraySchema, BooleanSchema, CustomHelpers, NumberSchema, ObjectSchema, StringSchema } from 'joi'
 
-/** All settings of a plugin: the compiler wants a schema for each key of their type. `Read`: those keys that `reads` adds. */
+/** All settings of a plugin: the compiler requires a schema for each key of their type. `Read`: the keys that `reads` adds. */
 export function allSettings<Settings, Read extends keyof Settings = never>(keys: {
 	[Key in Exclude<keyof Settings, Read>]-?: joi.Schema
 }): ObjectSchema<Settings> {
@@ -28,7 +28,7 @@ export function flag(fallback: boolean, description: string): BooleanSchema {
 		.description(`${sentence(description)} Default ${fallback}.`)
 }
 
-/** A map of settings. One whose settings are all commented out reads as null, which means: all defaults. */
+/** A map of settings. It is null if all its settings are commented out, which means all defaults. */
 export function section(description: string, keys: Record<string, joi.Schema>): ObjectSchema {
 	return joi.object(keys).empty(null).default().description(description)
 }
@@ -49,23 +49,23 @@ export function hostsAndPorts(description: string): ArraySchema {
 	return list(joi.string().max(300).custom(hostAndPort).description('A host, or host:port.'), 256, description).unique()
 }
 
-/** A host name or IP address. The value is as a `Host` header is compared: lower case, IPv6 without brackets. */
+/** A host name or IP address. The value has the form in which a `Host` header is compared: lower case, IPv6 without brackets. */
 export function host(): StringSchema {
 	return joi.string().max(253).custom(hostName)
 }
 
-/** What a browser sends as `Origin`: scheme, host and, where it is not the scheme's own, port. The value is in lower case. */
+/** An origin as a browser sends it in `Origin`: scheme, host, and the port unless it is the scheme's default. In lower case. */
 export function origin(): StringSchema {
 	return joi.string().max(300).custom(webOrigin)
 }
 
-/** An http or https address; the default is null. `nullMeans` says what null stands for. */
+/** An http or https address; the default is null. `nullMeans`: the meaning of null, for the description. */
 export function addressOrNull(example: string, nullMeans: string, description: string): StringSchema {
 	return (
 		joi
 			.string()
 			.max(2048)
-			// Not joi's uri(): its expression takes 10 ms of every start to compile.
+			// Not joi's uri(), whose regular expression takes 10 ms to compile at every start.
 			.pattern(/^https?:\/\/\S+$/, `an address such as ${example}`)
 			.allow(null)
 			.default(null)
@@ -73,12 +73,12 @@ export function addressOrNull(example: string, nullMeans: string, description: s
 	)
 }
 
-/** For event streams: comments while nothing else is sent. */
+/** For event streams: the interval of keep-alive comments. */
 export function heartbeat(): NumberSchema {
 	return count(1, 60, 15, 'Seconds without data after which a stream gets a comment.')
 }
 
-/** For event streams: when a client is too slow. */
+/** For event streams: the time after which a client is too slow. */
 export function stallTimeout(): NumberSchema {
 	return count(1, 300, 30, 'Seconds for which a client may read nothing before its stream is closed.')
 }

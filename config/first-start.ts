@@ -18,7 +18,7 @@ import { ConfigError, messageOf } from './problems.ts'
 export interface Preparation {
 	/** True if this start wrote gateway.yaml. */
 	first: boolean
-	/** What the operator should know: modes that were too open, files that could not be written. */
+	/** Warnings for the operator: modes that were too open, files that could not be written. */
 	notes: string[]
 }
 
@@ -28,13 +28,13 @@ export const homeFolders = ['config', 'data', 'plugins', 'skills', 'keys', 'run'
 const ownExample = new URL('./gateway.example.yaml', import.meta.url)
 const ownSchema = new URL('./gateway.schema.json', import.meta.url)
 
-/** Entries of keys/ that are looked at; it holds a handful. */
+/** Entries of keys/ that are checked; it contains a handful. */
 const maxKeys = 1000
 
 /**
- * Makes a home folder ready: its folders (0700), a commented gateway.yaml if there is none (0600, never rewritten), its
- * JSON Schema beside it (ours, rewritten when it differs), and keys/ closed to others. Takes about 2 ms.
- * Throws `config_invalid` if a folder or the file cannot be made.
+ * Prepares a home folder: creates its folders (0700), a commented gateway.yaml if there is none (0600, never rewritten) and its
+ * JSON Schema (rewritten if it differs), and closes keys/ to others. Takes about 2 ms. Throws `config_invalid` if a folder or the
+ * file cannot be created.
  */
 export function prepareHome(home: string): Preparation {
 	const notes: string[] = []
@@ -45,7 +45,7 @@ export function prepareHome(home: string): Preparation {
 			mkdirSync(path, { recursive: true, mode: 0o700 })
 		}
 		const first = writeExample(configFile(home))
-		// The folder may be mounted read-only, and nothing but editors needs the schema.
+		// The folder may be mounted read-only, and only editors need the schema.
 		try {
 			writeSchema(join(home, 'config', 'gateway.schema.json'))
 		} catch (error) {
@@ -62,7 +62,7 @@ export function prepareHome(home: string): Preparation {
 	}
 }
 
-/** Why there is no folder at this path, and none can be made; null if there is one, or nothing. */
+/** Why the path cannot be used as a folder; null if it is a folder or does not exist. */
 export function noFolder(path: string): { what: string; fix: string } | null {
 	const found = lstatSync(path, { throwIfNoEntry: false })
 	if (found?.isSymbolicLink() && !existsSync(path))
@@ -77,13 +77,13 @@ export function noFolder(path: string): { what: string; fix: string } | null {
 function writeExample(file: string): boolean {
 	if (existsSync(file)) return false
 	try {
-		// wx: a file that was created meanwhile, or a dangling link, must not be overwritten.
-		// Flushed: after a power cut, an empty file would be taken for the operator's.
+		// wx: must not overwrite a file that was created meanwhile, or write through a dangling link.
+		// flush: after a power failure, an empty file would look like the operator's.
 		writeFileSync(file, readFileSync(ownExample), { flag: 'wx', mode: 0o600, flush: true })
 		return true
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-		// The next start would take a file that a full disk cut off for the operator's.
+		// On a full disk the file is incomplete, and at the next start it would look like the operator's.
 		rmSync(file, { force: true })
 		throw error
 	}
@@ -101,7 +101,7 @@ function writeSchema(file: string): void {
 	}
 }
 
-/** Others on the machine must not read keys: their modes are set right, and that they were not is worth knowing. */
+/** Other users of the machine must not read keys: corrects their modes, and notes each correction. */
 function closeKeys(folder: string, notes: string[]): void {
 	// Windows has no such modes.
 	if (process.platform === 'win32') return

@@ -3,17 +3,17 @@ const secretName = /key|token|secret|passw|credential|cookie|authorization/i
 const urlWithPassword = /:\/\/[^\s/@:]*:[^\s/@]+@/
 const HIDDEN = '(hidden)'
 
-/** Whether a setting of this name holds a key, a token or the like. */
+/** Whether a setting with this name contains a key, a token or a similar secret. */
 export function isSecretName(name: string): boolean {
 	return secretName.test(name)
 }
 
-/** Whether a text, the value of a setting of this name, should not be shown. */
+/** Whether to hide a text that is the value of a setting with this name. */
 export function isSecretText(text: string, name: string | undefined): boolean {
 	return (name !== undefined && isSecretName(name)) || urlWithPassword.test(text)
 }
 
-/** Settings fit for screens and files: text under the name of a secret, which may come from the environment, is hidden. */
+/** Settings to show or store: texts under the name of a secret are hidden, since they may come from the environment. */
 export function withoutSecrets(value: unknown, name?: string): unknown {
 	if (typeof value === 'string') return isSecretText(value, name) ? HIDDEN : value
 	if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, name))

@@ -5,7 +5,7 @@ import type { JsonSchema } from './json-schema.ts'
 import { messages } from './messages.ts'
 import { suggest } from './suggest.ts'
 
-/** joi's message for a wrong setting, with `did you mean "…"?` where something is close. */
+/** joi's message for a wrong setting, with `did you mean "…"?` if there is a similar name. */
 export function hint(composition: Composition, { type, message, path, context }: ValidationErrorItem): string {
 	const key = String(path.at(-1))
 	const { value, valids = [] } = (context ?? {}) as { value?: unknown; valids?: unknown[] }
@@ -18,7 +18,7 @@ export function hint(composition: Composition, { type, message, path, context }:
 	}
 	if (type === 'number.base' && typeof value === 'string' && /^\d+$/.test(value)) return `${message}, without quotes`
 	if (type !== 'object.unknown' || message !== messages['object.unknown']) return message
-	// YAML takes it as a letter of the name.
+	// YAML treats such a space as a letter of the name.
 	if (/^[^\S ]/.test(key))
 		return 'begins with a space of another kind, as in texts that are copied from web pages; use ordinary spaces'
 	const schema = jsonSchema(composition)
@@ -28,7 +28,7 @@ export function hint(composition: Composition, { type, message, path, context }:
 	if (parts.length > 0 && settingsAt(schema, [...above, ...parts]).includes(last))
 		return `${message}; write ${[last, ...parts.toReversed()].map((one) => `"${one}:"`).join(' below ')}`
 	const meant = suggest(key, settingsAt(schema, above))
-	// It is a setting of another kind.
+	// The name exists in another alternative of the schema.
 	if (meant === key) return 'is not a setting of this kind'
 	const found = meant ?? elsewhere(schema, key)
 	return found ? `${message}; did you mean "${found}"?` : message
@@ -43,7 +43,7 @@ function settingsAt(schema: JsonSchema, path: readonly (string | number)[]): str
 	return inner ? settingsAt(inner, rest) : []
 }
 
-/** Right name, wrong section: the dotted path of a setting with that very name. */
+/** For a setting in the wrong section: the dotted path of a setting with exactly this name. */
 function elsewhere(schema: JsonSchema, key: string, prefix = ''): string | undefined {
 	for (const [name, inner] of Object.entries(schema.properties ?? {})) {
 		if (prefix && name === key) return prefix + name

@@ -2,12 +2,12 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { ConfigError, messageOf } from './problems.ts'
 
-/** The environment as Node has it. */
+/** The type of Node's `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Absolute path of the home folder: SVC_HOME, else `.svc` in the user's own home. Does not create it. `cwd`: the folder to which a
- * relative SVC_HOME belongs, that of the process where absent.
+ * Absolute path of the home folder: SVC_HOME, else `.svc` in the user's own home. Does not create it. A relative SVC_HOME is
+ * resolved against `cwd`. Default: the working directory of the process.
  */
 export function homeFolder(env: Environment, cwd = ''): string {
 	return env.SVC_HOME ? expandPath(env.SVC_HOME, cwd) : join(userHome(), '.svc')
@@ -23,7 +23,7 @@ export function expandPath(path: string, base: string): string {
 	return path === '~' || path.startsWith('~/') ? join(userHome(), path.slice(1)) : resolve(base, path)
 }
 
-/** A container's made-up user id may have none. */
+/** An arbitrary user id in a container may have no home. */
 function userHome(): string {
 	try {
 		return homedir()

@@ -1,6 +1,6 @@
 import type { Composition } from './composition.ts'
 
-/** As much of JSON Schema 2020-12 as the schema of gateway.yaml uses. */
+/** The part of JSON Schema 2020-12 that the schema of gateway.yaml uses. */
 export interface JsonSchema {
 	$schema?: string
 	$defs?: Record<string, JsonSchema>
@@ -28,20 +28,20 @@ export interface JsonSchema {
 	format?: string
 }
 
-/** A property by a name from outside: `toString` must find nothing. */
+/** The property with this name, which comes from outside: `toString` must not be found. */
 export function ownOf(properties: JsonSchema['properties'], name: string | number): JsonSchema | undefined {
 	return properties && Object.hasOwn(properties, name) ? properties[name] : undefined
 }
 
 const reference = { $ref: '#/$defs/reference' }
 
-/** Making one takes some 10 ms. */
-const made = new WeakMap<Composition, JsonSchema>()
+/** Generating a schema takes some 10 ms. */
+const schemas = new WeakMap<Composition, JsonSchema>()
 
-/** The schema of gateway.yaml for editors: joi's own translation, and what that cannot know. */
+/** The schema of gateway.yaml for editors: joi's translation, completed with what joi does not translate. */
 export function jsonSchema(composition: Composition): JsonSchema {
-	const schema = made.get(composition) ?? makeSchema(composition)
-	made.set(composition, schema)
+	const schema = schemas.get(composition) ?? makeSchema(composition)
+	schemas.set(composition, schema)
 	return schema
 }
 
@@ -50,7 +50,7 @@ function makeSchema(composition: Composition): JsonSchema {
 	allowEmpty(schema)
 	for (const { patternProperties = {} } of Object.values(schema.properties ?? {})) {
 		for (const one of Object.values(patternProperties)) {
-			// Of kinds to choose from, joi also lists the branch for unknown ones.
+			// For a setting with several kinds, joi also lists the branch for unknown kinds.
 			const strict = one.anyOf?.filter((branch) => branch.additionalProperties === false) ?? []
 			if (strict.length > 1) one.anyOf = strict
 		}
@@ -69,7 +69,7 @@ function makeSchema(composition: Composition): JsonSchema {
 	}
 }
 
-/** A section whose settings are all commented out reads as null. joi calls that empty() and does not translate it. */
+/** Allows null for sections whose settings are all commented out. joi does not translate its `empty(null)`. */
 function allowEmpty(schema: JsonSchema): void {
 	for (const inner of Object.values(schema.properties ?? {})) {
 		if (inner.type === 'object' || inner.type === 'array') inner.type = [inner.type, 'null']
@@ -77,10 +77,10 @@ function allowEmpty(schema: JsonSchema): void {
 	}
 }
 
-/** A setting may be a reference wherever its text alone would not do: a number, a choice, an address. */
+/** Also allows a reference to the environment for settings that are not free text: a number, a choice, an address. */
 function allowReferences(schema: JsonSchema): JsonSchema {
 	const { properties, patternProperties, items, anyOf, ...rest } = schema
-	// joi marks "as its keys say" by a symbol.
+	// joi uses a symbol for a default that consists of the defaults of the keys.
 	if (typeof rest.default === 'symbol') delete rest.default
 	if (properties || patternProperties || items || anyOf) {
 		return {
@@ -92,7 +92,7 @@ function allowReferences(schema: JsonSchema): JsonSchema {
 		}
 	}
 	const freeText = schema.type === 'string' && !schema.enum && !schema.pattern && !schema.format
-	// What tells kinds apart stays as it is, or a reference would fit both and editors would offer both.
+	// A single choice distinguishes kinds: with a reference, several kinds would match and editors would offer all of them.
 	if (freeText || schema.type === 'object' || schema.enum?.length === 1) return schema
 	const { description, default: fallback, ...limits } = schema
 	return {

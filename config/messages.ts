@@ -1,8 +1,7 @@
 import type { LanguageMessages } from 'joi'
 
 /**
- * What joi says about a wrong setting: what to change, in the words of someone who edits YAML. The value itself is never
- * repeated, since it may be a key.
+ * Replaces joi's messages by ones that say what to change in YAML. No message repeats the value, which may be a key.
  */
 export const messages: LanguageMessages = {
 	'any.only': 'must be {if(#valids.length == 1, "", "one of ")}{{#valids}}',

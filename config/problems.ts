@@ -1,10 +1,10 @@
-/** A place in the file, counted from 1 as editors do. */
+/** A position in the file, counted from 1 as in editors. */
 export interface Position {
 	line: number
 	column: number
 }
 
-/** One mistake. `where` is a place in the file, or the environment variable that the value came from. */
+/** One mistake. `where`: the position in the file, or the environment variable with the value. */
 export interface Problem {
 	path: string
 	message: string
@@ -22,7 +22,7 @@ type ErrorCode = 'config_invalid' | 'conflict' | 'invalid_request' | 'not_found'
 /** An expected failure: a stable code, and a message that says what to change. */
 export class ConfigError extends Error {
 	readonly code: ErrorCode
-	/** One for each mistake in the file. */
+	/** One entry for each mistake. */
 	readonly errors: ProblemText[] | undefined
 
 	constructor(code: ErrorCode, message: string, options: { errors?: ProblemText[]; cause?: unknown } = {}) {
@@ -37,7 +37,7 @@ export function messageOf(error: unknown): string {
 	return error instanceof Error ? error.message : String(error)
 }
 
-/** A longer list is of no use, and a log line must be bounded. */
+/** A longer list is useless, and a log line must be bounded. */
 const maxShown = 50
 
 /**

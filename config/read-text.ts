@@ -8,7 +8,7 @@ export function readText(file: string): string {
 	try {
 		const found = statSync(file, { throwIfNoEntry: false })
 		if (!found && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())
-			// Such as on a disk that is not mounted. The defaults could open what the file closes.
+			// The disk may not be mounted. The defaults could allow what the file forbids.
 			throw new Error(`is a link to ${readlinkSync(file)}, which does not exist`)
 		if (!found) return ''
 		if (!found.isFile()) throw new Error('is not a file')

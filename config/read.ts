@@ -17,7 +17,7 @@ import type { Sections } from './sections.ts'
 import { parseTree } from './tree.ts'
 import type { Config } from './types.ts'
 
-/** Where each setting came from, kept apart so that a Config stays plain data. */
+/** The source of each Config, stored separately so that a Config is plain data. */
 const sources = new WeakMap<Config, ConfigSource>()
 
 interface ConfigSource {
@@ -31,19 +31,19 @@ export interface ReadRequest {
 	home: string
 	env: Environment
 	/**
-	 * A missing file is an error, as an empty one always is: that is an accident, and the defaults may let in more than the
+	 * A missing file is an error, as an empty one always is: it is probably an accident, and the defaults may allow more than the
 	 * operator wants.
 	 */
 	mustSay?: boolean
-	/** Another file in place of the home's gateway.yaml. */
+	/** Replaces the home's gateway.yaml. */
 	file?: string
-	/** Read in place of the content of the file, which need not exist. */
+	/** Replaces the content of the file, which need not exist. */
 	text?: string
 }
 
 /**
- * The configuration of a home folder: gateway.yaml (none is the same as an empty one) with its references replaced, the
- * environment over it, defaults under it; checked and deep-frozen.
+ * The configuration of a home folder: gateway.yaml, which may be missing, with its references replaced, overridden by the
+ * environment and completed with defaults. It is checked and deep-frozen.
  *
  * Throws `config_invalid`. Its message has a line for each problem, `file:line:column: path: what is wrong`, and
  * `errors` the same as data. No message repeats a value, which may be a key.
@@ -86,11 +86,11 @@ export interface LateProblem {
 	/** The path of the setting: `plugins.clock.zone`. */
 	path: string
 	message: string
-	/** Whether the place is that of the name or of the value. Default: the value. */
+	/** Whether to report the position of the name or of the value. Default: the value. */
 	part?: 'key' | 'value'
 }
 
-/** The error for a configuration that `readConfig` has read, as `readConfig` itself would have thrown it. */
+/** The error that `readConfig` would have thrown for these problems. `config`: a result of `readConfig`. */
 export function refuse(
 	config: Config,
 	problems: readonly LateProblem[],
@@ -110,8 +110,7 @@ export function warn(config: Config, problem: LateProblem): string {
 	return refuse(config, [problem]).message
 }
 
-/** What the operator should change in the file although it is valid, such as the former name of a setting; a line each. Variables
- * of the environment by their former names count too. */
+/** What the operator should change although the file is valid: former names of settings and variables, one line each. */
 export function warningsOf(config: Config): string[] {
 	const { file, warnings } = sourceOf(config)
 	return inOrder(warnings).map((problem) => refusal(file, [problem]).message)
@@ -123,13 +122,13 @@ function sourceOf(config: Config): ConfigSource {
 	return source
 }
 
-/** Where the value of a setting comes from; `where` is `file:line:column`. */
+/** The source of a setting's value; `where` is `file:line:column`. */
 export type ValueOrigin =
 	| { from: 'environment'; variable: string }
 	| { from: 'file'; where: string }
 	| { from: 'default' }
 
-/** A section counts as set in the file where anything of it is there. */
+/** A section counts as set in the file if the file has any part of it. */
 export function originOf(config: Config, path: string): ValueOrigin {
 	const { file, origins, tree } = sourceOf(config)
 	const variable = origins.get(path)
@@ -139,12 +138,12 @@ export function originOf(config: Config, path: string): ValueOrigin {
 	return { from: 'file', where: `${file}:${line}:${column}` }
 }
 
-/** Which variables of the environment win over the file, by the setting. */
+/** The variables of the environment that override the file, by setting. */
 export function variablesOf(config: Config): Record<string, string> {
 	return Object.fromEntries(sourceOf(config).origins)
 }
 
-/** A reference is text in YAML; where a number or a boolean is expected, its value is read as one. */
+/** A reference is text in YAML. If the schema expects a number or a boolean, its value is converted. */
 function validate(
 	{ schema }: Composition,
 	value: unknown,
@@ -180,7 +179,7 @@ function schemaProblems(
 	tree: Sections,
 	overlay: Overlay,
 ): Problem[] {
-	// A wrong choice is also of a wrong type: the first problem of a setting says enough.
+	// Only the first problem of a setting: a wrong choice also has a wrong type.
 	const reported = new Set(tree.broken)
 	return (error?.details ?? []).flatMap((detail) => {
 		const path = detail.path.join('.')
@@ -191,7 +190,7 @@ function schemaProblems(
 	})
 }
 
-/** Valid settings that do not go together. A plugin whose settings the schema refuses is not asked. */
+/** Valid settings that contradict each other. Skips the `check` of plugins whose settings the schema refuses. */
 function mistakesIn(
 	{ plugins }: Composition,
 	value: Config,
@@ -232,7 +231,7 @@ function place(
 	return variable ? { variable } : tree.locate(path, part)
 }
 
-/** Without prototypes: names of the user's own are looked up in it, and `constructor` must find nothing. */
+/** Freezes a copy without prototypes: names from users are looked up in it, and `constructor` must not be found. */
 function deepFreeze<T>(value: T): T {
 	if (Array.isArray(value)) return Object.freeze(value.map(deepFreeze)) as T
 	if (!isSection(value)) return value

@@ -1,13 +1,13 @@
 import type { Environment } from './home.ts'
 import { ConfigError } from './problems.ts'
 
-/** Text that the references of one file may add up to: a few kilobytes of YAML could otherwise ask for gigabytes. */
+/** Limit of the text from the references of one file: otherwise a few kilobytes of YAML could expand to gigabytes. */
 const maxExpanded = 4 * 1024 * 1024
 
 /**
- * Makes the function that replaces `${NAME}` and `${NAME:-default}` in a text; `$${` stands for a plain `${`. As in a
- * shell, the default also takes the place of an empty variable. What a variable holds is not looked at again.
- * The function throws `config_invalid` for a variable that is not set and for a `${` that is no reference.
+ * Returns a function that replaces `${NAME}` and `${NAME:-default}` in a text; `$${` is an escaped `${`. As in a shell, the
+ * default also replaces an empty variable. References in a variable's value are not replaced. The function throws
+ * `config_invalid` for a variable that is not set and for an invalid reference.
  */
 export function referenceReader(env: Environment): (text: string) => string {
 	let expanded = 0

@@ -1,7 +1,6 @@
 /**
- * A plugin's settings are in a section at the top of gateway.yaml or under `plugins.<name>`: two ways to write the same
- * section. What reads the tree from here on sees one of them, under the plugin's present name, and still finds the line
- * that the operator wrote.
+ * A plugin's settings are in a section at the top of gateway.yaml or under `plugins.<name>`: two ways to write the same section.
+ * This module moves them to one place, under the plugin's present name, and keeps the positions in the file.
  */
 import { parseDocument } from 'yaml'
 import { hasSection, valueAt } from './composition.ts'
@@ -15,13 +14,14 @@ import type { Tree } from './tree.ts'
 
 type Section = Record<string, unknown>
 
-/** A tree of settings, and what its operator should change although it is valid. */
+/** A tree of settings, and what the operator should change although it is valid. */
 export interface Sections extends Tree {
 	warnings: Problem[]
-	/** What is there under a former name: its path in the file, and the one to write. */
+	/** Settings with a former name. */
 	renames: Rename[]
 }
 
+/** The path in the file, and the path to write instead. */
 export interface Rename {
 	from: string
 	to: string
@@ -29,8 +29,8 @@ export interface Rename {
 
 /**
  * The tree with the settings of built-in plugins in their sections, and those of other plugins under `plugins`. Its paths
- * are those of the new place; `written` returns the path in the file. Settings in both places, or where a built-in
- * plugin has none, are problems; so is a required plugin that is switched off.
+ * are those of the new place; `written` returns the path in the file. Problems are: settings in both places, settings of a built-in
+ * plugin that has none, and a required plugin that is switched off.
  */
 export function gatherSections(composition: Composition, tree: Tree): Sections {
 	const { plugins: declared, renamed } = composition
@@ -73,7 +73,7 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		written,
 	}
 
-	/** An entry under a name that the plugin had in an earlier version. */
+	/** Renames an entry with a name that the plugin had in an earlier version. */
 	function renameIn({ name, formerNames = [] }: DeclaredPlugin): void {
 		for (const former of formerNames) {
 			if (!Object.hasOwn(plugins, former)) continue
@@ -92,7 +92,7 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		}
 	}
 
-	/** A setting under the path that it had in an earlier version. */
+	/** Moves a setting from the path that it had in an earlier version. */
 	function renameOne(from: string, to: string): void {
 		const found = valueAt(value, from)
 		if (found === undefined) return
@@ -110,7 +110,7 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		value = withoutSetting(value, from.split('.'))
 	}
 
-	/** What `plugins` says of a built-in plugin, without its settings. */
+	/** Moves the settings of a built-in plugin to its section, and returns the rest of its entry in `plugins`. */
 	function gatherFromBelow(plugin: DeclaredPlugin, entry: unknown): unknown {
 		const { name, at, required = false } = plugin
 		const path = moved.get(`plugins.${name}`) ?? `plugins.${name}`
@@ -161,10 +161,10 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 	}
 }
 
-/** Whether a section of that name at the top of the file is that of a third-party plugin which `plugins` names. */
+/** Whether a section at the top of the file belongs to a third-party plugin that `plugins` names. */
 function isThirdParty({ plugins: declared }: Composition, plugins: unknown, name: string): boolean {
 	if (declared.has(name) || !isSection(plugins) || !Object.hasOwn(plugins, name)) return false
-	// A plugin may have a name that means something else there.
+	// The name may be that of another section.
 	const isElse = [...declared.values()].some(({ at = {} }) => Object.values(at).includes(name))
 	return !isElse && !Object.hasOwn(coreSections, name)
 }
@@ -175,8 +175,8 @@ function hasSettings(entry: unknown): boolean {
 }
 
 /**
- * The one name that a setting of a built-in plugin has: `plugins.webhooks.per_minute` is `webhooks.per_minute`. A former
- * name counts as the present one.
+ * The canonical path of a setting of a built-in plugin: `plugins.webhooks.per_minute` is `webhooks.per_minute`. A former name
+ * becomes the present one.
  */
 export function sectionPath({ plugins, renamed }: Composition, path: readonly string[]): string[] {
 	const [first, name = '', setting = ''] = path
@@ -188,7 +188,7 @@ export function sectionPath({ plugins, renamed }: Composition, path: readonly st
 	return present === key ? short : present.split('.')
 }
 
-/** As `sectionPath`; of a third-party plugin that this text of gateway.yaml names, `notes.size` is `plugins.notes.size`. */
+/** As `sectionPath`; for a third-party plugin in this text of gateway.yaml, `notes.size` becomes `plugins.notes.size`. */
 export function namePath(composition: Composition, text: string, path: readonly string[]): string[] {
 	const short = sectionPath(composition, path)
 	const [name = ''] = short
@@ -197,7 +197,7 @@ export function namePath(composition: Composition, text: string, path: readonly 
 	return isMeant ? ['plugins', ...short] : short
 }
 
-/** Where the text of gateway.yaml has that setting, or where it belongs, next to the others of its section. */
+/** The path at which the text of gateway.yaml has the setting, or else where it belongs: beside the others of its section. */
 export function placeIn(composition: Composition, text: string, path: readonly string[]): string[] {
 	const place = namePath(composition, text, path)
 	const short = place[0] === 'plugins' ? place.slice(1) : place
@@ -208,7 +208,7 @@ export function placeIn(composition: Composition, text: string, path: readonly s
 		return place === short && hasBelow && !isThere(above) ? ['plugins', ...short] : place
 	if (place === short || ['enabled', 'path'].includes(setting) || !isThirdParty(composition, plugins, name))
 		return place
-	// The whole section has the name that it was given.
+	// A whole section keeps the path that the caller gave.
 	return setting === '' ? [...path] : isThere(above) && !hasBelow ? short : place
 }
 
@@ -218,7 +218,7 @@ function settingsIn(text: string): Section {
 	return isSection(settings) ? settings : {}
 }
 
-/** The text with the setting in its place. A plugin that is only switched on or off there gets a map, and stays on or off. */
+/** The text with the setting in its place. If a plugin's entry is only `true` or `false`, it becomes a map with the same state. */
 export function putSetting(composition: Composition, text: string, path: readonly string[], value: unknown): string {
 	const place = placeIn(composition, text, path)
 	const [section = '', name = '', ...inner] = place
@@ -228,12 +228,12 @@ export function putSetting(composition: Composition, text: string, path: readonl
 	return setSetting(text, [section, name], settings)
 }
 
-/** A section whose settings are all commented out reads as null. */
+/** Null is a section whose settings are all commented out. */
 function isThere(section: unknown): boolean {
 	return section !== undefined && section !== null && !(isSection(section) && Object.keys(section).length === 0)
 }
 
-/** Of several prefixes the longest counts. */
+/** Replaces the longest matching prefix. */
 function replaced(path: string, prefixes: ReadonlyMap<string, string>): string {
 	const [found] = [...prefixes]
 		.filter(([from]) => path === from || path.startsWith(`${from}.`))
@@ -247,8 +247,8 @@ function withoutSetting(settings: Section, [key = '', ...rest]: readonly string[
 }
 
 /**
- * The text of gateway.yaml with every setting under its present name, and what was renamed. A setting under both names
- * stays as it is.
+ * The text of gateway.yaml with every setting under its present name, and the renamed settings. A setting under both names stays
+ * unchanged.
  */
 export function migrateText(composition: Composition, text: string): { text: string; renames: Rename[] } {
 	const tree = parseTree(text, (value) => value)

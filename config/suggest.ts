@@ -1,6 +1,6 @@
 /**
- * The choice that was probably meant, or undefined. Case and `-`, `_`, `.` do not count, so `allowedHosts` finds
- * `allowed_hosts`; otherwise one slip in three characters is forgiven, in short words one.
+ * The choice that was probably meant, or undefined. Ignores case, `-`, `_` and `.`, so `allowedHosts` finds `allowed_hosts`. Allows
+ * one typing error per three characters, and one in short words.
  */
 export function suggest(word: string, choices: Iterable<string>): string | undefined {
 	const wanted = bare(word)
@@ -15,7 +15,7 @@ export function suggest(word: string, choices: Iterable<string>): string | undef
 	return best
 }
 
-/** The end of a message about an unknown name: the one that was probably meant, else all that there are. `before`: what precedes a name. */
+/** The end of a message about an unknown name: the choice that was probably meant, else all choices. `before`: a prefix of the name. */
 export function hintFor(word: string, choices: readonly string[], before = ''): string {
 	const meant = suggest(word, choices)
 	if (meant !== undefined) return `; did you mean "${before}${meant}"?`

@@ -3,27 +3,27 @@ import type { Node, Pair } from 'yaml'
 import { messageOf } from './problems.ts'
 import type { Position, Problem } from './problems.ts'
 
-/** The settings of a file as plain data, and where each of them stands. Paths are dotted. */
+/** The settings of a file as plain data, and the position of each. Paths are dotted. */
 export interface Tree {
 	value: unknown
 	problems: Problem[]
-	/** Paths whose value could not be read and is missing; their problem is already reported. */
+	/** Paths whose value could not be read and is missing; the problem is already reported. */
 	broken: Set<string>
-	/** Paths whose text held references: it may stand for a number or a truth value. */
+	/** Paths whose text contained references: it may represent a number or a boolean. */
 	replaced: Set<string>
-	/** Where the name, or the value, of the path stands; for a missing one, its nearest ancestor. */
+	/** The position of the name or the value of a path; for a missing one, that of its nearest ancestor. */
 	locate(path: string, part: 'key' | 'value'): Position
 	/** Whether the path itself is in the file. */
 	has(path: string): boolean
-	/** The path as written in the file; a setting may be in two places. */
+	/** The path in the file, which may be another place for the same setting. */
 	written(path: string): string
 }
 
 const maxDepth = 64
 
 /**
- * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value. Syntax errors leave `value`
- * undefined. Anchors, aliases, merge keys, foreign tags and repeated keys are problems: a setting stands where it holds.
+ * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value. Syntax errors leave `value` undefined.
+ * Anchors, aliases, merge keys, foreign tags and repeated keys are problems: a setting must be written where it applies.
  */
 export function parseTree(text: string, replace: (text: string) => string): Tree {
 	const lines = new LineCounter()
@@ -51,7 +51,7 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 		},
 	}
 
-	// Repeated keys are found below: the parser's own search takes a minute for a file of 60,000 keys.
+	// Repeated keys are found below: the parser's own check takes a minute for a file with 60,000 keys.
 	const document = parseDocument(text, {
 		lineCounter: lines,
 		prettyErrors: false,
@@ -64,7 +64,7 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 	const reported = new Set<number>()
 	for (const { code, message, pos } of faults) {
 		const where = at(pos[0])
-		// One mistake causes several errors on its line; the first is the one to fix.
+		// One mistake causes several errors on its line; only the first is reported.
 		if (!reported.has(where.line)) problems.push({ path: '', message: inPlainWords(code, message), where })
 		reported.add(where.line)
 	}
@@ -143,7 +143,7 @@ function offsetOf(node: Node | null): number {
 	return node?.range?.[0] ?? 0
 }
 
-/** The parser's messages speak of its own terms, and some end with a piece of the file, which may be a key. */
+/** Replaces the parser's messages, which use internal terms. Some end with a piece of the file, which may be a key. */
 function inPlainWords(code: string, message: string): string {
 	const known: Partial<Record<string, string>> = {
 		BAD_INDENT: 'the indentation, or a missing bracket, does not fit the lines around it',

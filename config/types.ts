@@ -17,19 +17,19 @@ export interface Config {
 
 /** All paths are absolute. */
 export interface StoreSettings {
-	/** Used where `url` is null. */
+	/** Used if `url` is null. */
 	path: string
 	min_free_mib: number
 	/**
-	 * Where an engine keeps the data in place of that folder. Declared, like what else that engine needs, by the plugin that provides
-	 * it (core/engines/contract.ts).
+	 * Where another engine stores the data instead. The plugin that provides the engine declares this and its other settings
+	 * (core/engines/contract.ts).
 	 */
 	url: string | null
 }
 
 export interface WorkerSettings {
 	threads: number
-	/** Runs that one thread works on side by side. */
+	/** Runs that one thread works on at the same time. */
 	runs_per_thread: number
 }
 
@@ -42,7 +42,7 @@ export interface ServerSettings {
 	shutdown_grace_s: number
 }
 
-/** `enabled: false` among the settings switches the plugin off too; `path` names the folder of a third-party plugin. */
+/** `enabled: false` among the settings also switches the plugin off. `path`: the folder of a third-party plugin. */
 export type PluginEntry = boolean | PluginSettings
 
 export interface PluginSettings {

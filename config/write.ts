@@ -24,24 +24,24 @@ import type { Config } from './types.ts'
 export interface ChangeRequest {
 	home: string
 	env: Environment
-	/** Makes the new text of gateway.yaml. */
+	/** Returns the new text of gateway.yaml. */
 	change: (text: string) => string
-	/** Checks what the schema leaves to others; throws `config_invalid`. */
+	/** Checks what the schema does not; throws `config_invalid`. */
 	check?: (config: Config) => Promise<void>
 }
 
 export interface Change {
 	file: string
-	/** False if the text already was what it should be. */
+	/** False if the text stays the same. */
 	changed: boolean
-	/** What was wrong before, and still is; a running gateway does not take such a file. */
+	/** Problems that the file already had, and still has; a running gateway refuses such a file. */
 	problems: ProblemText[]
 }
 
 /**
- * Changes gateway.yaml, which is created first if it does not exist. The new text is checked before it takes the old one's
- * place by rename, with its mode and owner; a link stays a link. Throws `config_invalid` if the change makes something wrong that
- * was not wrong before, and `conflict` if the file was changed meanwhile.
+ * Changes gateway.yaml, which is created first if it does not exist. Checks the new text, then replaces the file by rename, with
+ * the same mode and owner; a link stays a link. Throws `config_invalid` if the change adds a problem, and `conflict` if the file
+ * was changed meanwhile.
  */
 export async function changeConfig(
 	composition: Composition,
@@ -72,7 +72,7 @@ export async function changeConfig(
 	return { file, changed: true, problems }
 }
 
-/** Throws what is wrong with the new text, unless all of it was wrong before; answers with that then. */
+/** Throws the error for the new text unless the old text had all of its problems; then returns them. */
 function newProblems(before: Refusal | undefined, now: Refusal | undefined): ProblemText[] {
 	if (!now) return []
 	const known = new Set((before?.errors ?? []).map(({ path, message }) => `${path} ${message}`))
@@ -81,14 +81,14 @@ function newProblems(before: Refusal | undefined, now: Refusal | undefined): Pro
 	return problems
 }
 
-/** Durable, and whole to every reader. */
+/** Durable and atomic: no reader sees a part of the file. */
 function replace(file: string, text: string, last: () => void): void {
 	const temporary = `${file}.${process.pid}.tmp`
 	try {
 		const handle = openSync(temporary, 'wx', 0o600)
 		try {
 			const { mode, uid, gid } = statSync(file)
-			// If it were root's, the gateway of another user could not read it any more.
+			// The gateway of another user could not read a file that belongs to root.
 			if (process.getuid?.() === 0) fchownSync(handle, uid, gid)
 			fchmodSync(handle, mode & 0o777)
 			writeFileSync(handle, text)

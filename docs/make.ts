@@ -1,4 +1,4 @@
-/** Generates from the code (`npm run docs`): parts of pages, and the files that a start copies into the home. */
+/** `npm run docs`: generates parts of pages, and the files that a start copies into the home. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { jsonSchema } from '../config/json-schema.ts'
 import { composition } from '../core/host/config.ts'
@@ -40,7 +40,7 @@ export function textAt(path: string): string {
 	return readFileSync(new URL(path, root), 'utf8')
 }
 
-/** Puts each part between its marks, `<!-- made: name -->` and `<!-- end -->`. Throws where a part has no place. */
+/** Puts each part between its marks, `<!-- made: name -->` and `<!-- end -->`. Throws if the marks are missing. */
 function filled(page: string, parts: Record<string, string>): string {
 	for (const [name, text] of Object.entries(parts)) {
 		const mark = `<!-- made: ${name} -->`

@@ -1,4 +1,4 @@
-/** Tables of docs/http-api.md that follow from the code: error codes by status, and scopes with what they open. */
+/** Tables of docs/http-api.md: error codes by status, and scopes with what they permit. */
 import { generalCodes } from '../../core/errors.ts'
 import { builtInPlugins } from './plugins.ts'
 import { declaredBy } from '../../core/host/declared.ts'
@@ -21,7 +21,7 @@ export async function codesTable(): Promise<string> {
 	return table(['Status', 'Codes', ''], rows)
 }
 
-/** What the codes of features mean, in the words of their plugins. */
+/** The error codes of plugins with their descriptions. */
 export async function pluginCodesTable(): Promise<string> {
 	const rows = (await pluginCodes()).map(([name, { description }]) => [code(name), description])
 	return table(['Code', ''], rows)

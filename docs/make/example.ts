@@ -1,4 +1,4 @@
-/** The text of gateway.example.yaml, which a first start copies: every setting with its meaning and default, switched off by a `#`. */
+/** The text of gateway.example.yaml, which a first start copies: every setting with its meaning and default, commented out by a `#`. */
 import type { Composition } from '../../config/composition.ts'
 import { inline } from '../../config/edit.ts'
 import { overridingVariables } from '../../config/environment.ts'
@@ -45,8 +45,8 @@ function lines(composition: Composition, path: string[], schema: JsonSchema, mor
 }
 
 /**
- * The default, or the example if the default is missing or an empty list. Only joi's description has examples, and describing takes
- * long, so only these settings are described.
+ * The default, or the example if the default is missing or an empty list. Only joi's `describe` returns examples, and it is slow,
+ * so it is called only for these settings.
  */
 function valueOf({ schema }: Composition, path: string[], { default: fallback }: JsonSchema): Value {
 	const isEmpty = fallback === undefined || (Array.isArray(fallback) && fallback.length === 0)
@@ -60,7 +60,7 @@ interface Value {
 	isComputed: boolean
 }
 
-/** As much of joi's description of a setting as the example needs. */
+/** The part of joi's description of a setting that the example needs. */
 interface Described {
 	flags?: { default?: unknown }
 	examples?: unknown[]

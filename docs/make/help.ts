@@ -1,11 +1,11 @@
-/** What every command of `svc` says with --help, for docs/command-line.md. */
+/** The help of every command of `svc`, for docs/command-line.md. */
 import type { Command } from 'commander'
 import type { Cli } from '../../core/cli/contract.ts'
 import { buildProgram } from '../../core/cli/program.ts'
 
 const WIDTH = 100
 
-/** All of `svc`, every command loaded; nothing that it does reaches anybody. */
+/** The program `svc` with every command loaded, and without output. */
 export async function wholeProgram(): Promise<Command> {
 	const silent = { write: () => true, isTTY: false, columns: WIDTH } as never
 	return (await buildProgram([], { stdout: silent, stderr: silent, cli: () => ({}) as Cli, all: true })).program
@@ -17,7 +17,7 @@ export async function helpOfAll(): Promise<string> {
 	return parts.join('\n\n')
 }
 
-/** Without those that are hidden, and commander's own `help`. */
+/** Without hidden commands and commander's `help`. */
 export function subcommandsOf(command: Command): Command[] {
 	return command
 		.createHelp()
@@ -28,7 +28,7 @@ export function subcommandsOf(command: Command): Command[] {
 function helpOf(command: Command): string {
 	const own = [`${block(command)}`]
 	for (const inner of subcommandsOf(command)) {
-		if (inner.options.length === 0) continue // the line above says it all
+		if (inner.options.length === 0) continue // its line in the command's help is enough
 		own.push(
 			`<details><summary><code>svc ${command.name()} ${inner.name()}</code></summary>\n\n${block(inner)}\n\n</details>`,
 		)
@@ -36,7 +36,7 @@ function helpOf(command: Command): string {
 	return own.join('\n\n')
 }
 
-/** Without what every command has. */
+/** The help of a command without the options that all commands have. */
 function block(command: Command): string {
 	let text = ''
 	command.configureOutput({ writeOut: (part) => void (text += part), getOutHelpWidth: () => WIDTH })

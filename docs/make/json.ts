@@ -1,12 +1,12 @@
 const WIDTH = 120
 const TAB_WIDTH = 4
 
-/** As a file: what fits into a line of 120 characters is on one, the rest is indented with tabs. */
+/** JSON for a file: values that fit into a line of 120 characters are on one line, others are indented with tabs. */
 export function jsonText(value: unknown): string {
 	return `${linesOf(value, 0, 0)}\n`
 }
 
-/** `column`: how many characters of its line precede the value. */
+/** `column`: the number of characters before the value on its line. */
 function linesOf(value: unknown, depth: number, column: number): string {
 	const line = lineOf(value)
 	if (typeof value !== 'object' || value === null || column + line.length <= WIDTH) return line

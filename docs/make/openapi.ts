@@ -1,4 +1,4 @@
-/** The document of the API, as a gateway on this code answers with it. */
+/** The OpenAPI document, from a gateway that runs this code. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,12 +6,12 @@ import { boot } from '../../core/boot.ts'
 import { composition } from '../../core/host/config.ts'
 import type { ApiDocument } from './routes.ts'
 
-/** Settings that switch on every plugin with routes, those too that are off by default. As text for gateway.yaml. */
+/** The text of a gateway.yaml that switches on every plugin with routes, including those that are off by default. */
 export const withAllRoutes = `plugins: ${JSON.stringify(
 	Object.fromEntries([...composition.plugins].flatMap(([name, { answersAt }]) => (answersAt ? [[name, true]] : []))),
 )}\n`
 
-/** Starts a gateway with a temporary home for this. */
+/** Starts a gateway with a temporary home, and asks it. */
 export async function apiDocument(): Promise<ApiDocument> {
 	const home = mkdtempSync(join(tmpdir(), 'svc-docs-'))
 	try {
@@ -31,7 +31,7 @@ export async function apiDocument(): Promise<ApiDocument> {
 	}
 }
 
-/** With the default address, since this gateway listens at a free port. */
+/** Replaces the free port of this gateway by the default one. */
 function portable(document: ApiDocument): ApiDocument {
 	for (const { servers = [] } of Object.values(document.paths))
 		for (const { variables } of servers) if (variables?.port) variables.port.default = '17890'

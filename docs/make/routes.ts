@@ -1,4 +1,4 @@
-/** The table of routes in docs/http-api.md, from the document of the API. */
+/** The tables of routes in docs/http-api.md, from the OpenAPI document. */
 import { code, table } from './markdown.ts'
 
 /** The parts of docs/openapi.json that are read here. */

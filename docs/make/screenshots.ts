@@ -11,7 +11,7 @@ import { boot } from '../../core/boot.ts'
 
 const folder = fileURLToPath(new URL('../images/', import.meta.url))
 const viewport = { width: 1100, height: 620 }
-/** By the name of the picture; `RUN` stands for the id of a run. */
+/** By the name of the picture; `RUN` is replaced by the id of a run. */
 const pages = { inbox: '#/inbox', run: '#/runs/RUN', chat: '#/chat/ada' }
 
 const home = mkdtempSync(join(tmpdir(), 'svc-pictures-'))
