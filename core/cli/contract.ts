@@ -139,7 +139,7 @@ export interface TextQuestion {
 	signal?: AbortSignal
 }
 
-/** What is wrong with an answer, which is then asked for again; undefined if it is valid. On a terminal only. */
+/** The problem of an answer, for which the user is then asked again; undefined if it is valid. Only on a terminal. */
 export type Validate = (answer: string) => string | undefined
 
 /** What was typed earlier, newest first. */

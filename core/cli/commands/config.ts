@@ -128,7 +128,7 @@ Examples:
 			},
 		},
 		explain: {
-			description: 'Show what a setting means, which values it takes, its value and where that comes from',
+			description: 'Show the meaning of a setting, the values that it accepts, its value and the source of the value',
 			arguments: '[key]',
 			async run(cli, { key }: { key?: string }) {
 				if (key !== undefined) return cli.out.answer(await inForceOf(cli, pathFor(cli, key)), explained)
@@ -143,7 +143,7 @@ Examples:
 		},
 		get: {
 			description:
-				'Show one setting, or all, with defaults and environment: those of the running gateway, or else those of the next start. Keys and tokens stay hidden',
+				'Show one setting, or all, with defaults and environment variables: as the running gateway uses them, or else as the next start would. Keys and tokens are hidden',
 			arguments: '[key]',
 			options: { '--file': 'show the values in the file instead' },
 			async run(cli, { key, file = false }: { key?: string; file?: boolean }) {
@@ -212,7 +212,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	cli.out.answer(
 		{ file, changed, ...now, gateway: applied && (isLate ? 'at_next_start' : applied.state) },
 		(one, style) => {
-			const outcome = changed ? `${style.good('changed')} ${file}` : `${file} already says so`
+			const outcome = changed ? `${style.good('changed')} ${file}` : `${file} already has this value`
 			const variable = one.origin?.from === 'environment' ? one.origin.variable : undefined
 			if (variable !== undefined)
 				return `${outcome}\n${style.warn(`${variable} in the environment takes precedence here`)}`

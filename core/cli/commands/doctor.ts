@@ -19,8 +19,8 @@ export default {
 		'--strict': 'warnings count as errors',
 	},
 	examples: `
-It checks the home folder of SVC_HOME on this machine. If a gateway runs with it, the doctor asks that gateway, with the token of
-svc login or SVC_TOKEN if it requires one. It exits with 1 if there is an error, else with 0.
+The doctor checks the home folder of SVC_HOME on this machine. If a gateway runs with it, the doctor asks that gateway, with the
+token of svc login or SVC_TOKEN if it requires one. Exit code: 1 if there is an error, else 0.
 
 Examples:
   svc doctor
@@ -48,7 +48,7 @@ Examples:
 		if (unknown !== undefined)
 			throw new CliError('usage', `there is no check "${unknown}"; svc doctor --list shows them`)
 		const { home, env } = cli
-		using progress = cli.out.progress('Looking')
+		using progress = cli.out.progress('Checking')
 		const ids = wanted && all.flatMap(({ id }) => (wanted.some((name) => matches(id, name)) ? [id] : []))
 		const report = await examine({ all, home, env, fix, ...(ids && { only: ids }) })
 		progress.done()

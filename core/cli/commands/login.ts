@@ -6,7 +6,7 @@ import { secretInput } from '../secret-input.ts'
 
 export default {
 	description:
-		'Store a token for the address of the gateway. Every command uses it there, unless SVC_TOKEN is set. The token is read from a hidden prompt or standard input, and tested before it is stored',
+		'Store a token for the address of the gateway. Every command uses it for that address, unless SVC_TOKEN is set. The token is read from a hidden prompt or standard input, and tested before it is stored',
 	examples: `
 Examples:
   svc login

@@ -12,9 +12,10 @@ export default {
 		'--force': 'restore even if the home is not empty; its content is moved aside',
 	},
 	examples: `
-The whole backup is checked before the home is changed. What the home contained is moved to a folder beside it, named
-<home>.before-restore-<time>. Everything that was revoked or deleted after the backup was created is back, including tokens and
-grants; secrets have the values that they had then. If the restore is interrupted, the next start of the gateway, or "svc restore", completes it.
+The whole backup is checked before the home is changed. The previous content of the home is moved to a folder beside it, named
+<home>.before-restore-<time>. The restore brings back everything that was revoked or deleted after the backup was created, including
+tokens and grants, and the values that secrets had then. If it is interrupted, the next start of the gateway, or "svc restore",
+completes it.
 
 Examples:
   svc restore svc-backup-20300131T120000123Z.tar.gz --home /srv/svc
@@ -47,13 +48,13 @@ Examples:
 				['as of', when(one.created_at)],
 				['records', one.records],
 				['runs to continue', one.jobs],
-				['what was there', one.aside ?? 'nothing'],
+				['previous content', one.aside ?? 'none'],
 			]),
 		)
 		for (const note of notes) cli.out.note(`Note: ${note}.`)
 		if (isElsewhere)
 			cli.out.note(
-				'Note: the settings keep the data elsewhere (store.url), where nothing was changed: remove store.url to use what was restored, or copy it there with "svc migrate".',
+				'Note: the settings store the data elsewhere (store.url), where nothing was changed: remove store.url to use the restored data, or copy the data there with "svc migrate".',
 			)
 		cli.out.note(
 			'Runs that were in progress continue at the next start; they may repeat what they did since the backup.',

@@ -3,8 +3,9 @@ import type { Command } from '../command.ts'
 import type { ExitName } from '../contract.ts'
 
 export default {
-	description: 'Start the gateway in this terminal, as npm start does. Ctrl-C ends it, a second one at once.',
-	options: { '--no-backup': 'take no backup before data of an older version is upgraded' },
+	description:
+		'Start the gateway in this terminal, as npm start does. Ctrl-C ends it; a second Ctrl-C ends it at once.',
+	options: { '--no-backup': 'create no backup before data of an older version is upgraded' },
 	examples: `
 Exit code: 78 if gateway.yaml contains an error, 69 if the gateway cannot start.
 

@@ -15,7 +15,7 @@ export async function showState({ api, out, home }: Cli, name: string | undefine
 	if (name === undefined) {
 		out.answer(plugins, (list, style) =>
 			style.table(
-				['plugin', 'version', 'state', 'generation', 'what is wrong'],
+				['plugin', 'version', 'state', 'generation', 'problem'],
 				list.map((one) => [one.name, one.version, one.state, one.generation, one.last_error]),
 			),
 		)
@@ -29,7 +29,7 @@ export async function showState({ api, out, home }: Cli, name: string | undefine
 			['version', one.version ?? '-'],
 			['state', one.state],
 			['generation', one.generation ?? '-'],
-			['what is wrong', one.last_error ?? 'nothing'],
+			['problem', one.last_error ?? 'none'],
 		]),
 	)
 }

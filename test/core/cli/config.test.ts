@@ -172,7 +172,7 @@ void t.test('set and unset check first, write whole files, and keep comments, mo
 		(await svc(['config', 'set', 'log.level', 'warn'], { env: { SVC_LOG_LEVEL: 'error' } })).stdout,
 		'SVC_LOG_LEVEL in the environment takes precedence',
 	)
-	t.match((await svc(['config', 'set', 'log.level', 'warn'])).stdout, 'already says so')
+	t.match((await svc(['config', 'set', 'log.level', 'warn'])).stdout, 'already has this value')
 	t.equal((await svc(['config', 'set', 'backups.schedule', '0 3 * * *'])).code, 0)
 	t.equal((await svc(['config', 'set', 'backups.schedule', 'null'])).code, 0)
 	t.equal((await svc(['config', 'set', 'providers."a.b"', '{kind: openai, model: 4o}'])).code, 0)

@@ -4,7 +4,7 @@
  * those of your platform, and platform.ts with a server that speaks its protocol.
  *
  *     svc plugins test     runs the tests of this folder
- *     svc plugins check    finds what is wrong, before the plugin is switched on
+ *     svc plugins check    finds problems before the plugin is switched on
  */
 import type { ChannelAdapter, Connection, IncomingMessage, Link, Plugin } from 'svc-gateway'
 

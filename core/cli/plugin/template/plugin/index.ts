@@ -2,7 +2,7 @@
  * The plugin new-plugin. docs/writing-plugins.md of the gateway shows what else a plugin can do.
  *
  *     svc plugins test     runs the tests of this folder
- *     svc plugins check    finds what is wrong, before the plugin is switched on
+ *     svc plugins check    finds problems before the plugin is switched on
  */
 import type { Plugin } from 'svc-gateway'
 
