@@ -269,9 +269,9 @@ export class Gateway {
 	async #apply(desired: DesiredState, booting: boolean): Promise<boolean> {
 		const definitions = await this.#define(desired, booting)
 		const running = this.#generations.instances().map((one) => one.definition)
-		const todo = plan(running, definitions)
+		const changes = plan(running, definitions)
 		const rest = JSON.stringify([desired.listen, desired.workers, desired.log_level, desired.public_url])
-		const pluginsChange = booting || !isIdle(todo)
+		const pluginsChange = booting || !isIdle(changes)
 		if (!pluginsChange && rest === this.#rest) return false
 
 		const hasLegacy = (): boolean => Boolean(this.#generations.current?.servers.legacy)
@@ -296,7 +296,7 @@ export class Gateway {
 		this.#log.level = desired.log_level
 		this.#publicUrl = desired.public_url
 		this.#rest = rest
-		this.#report(todo, booting)
+		this.#report(changes, booting)
 		return true
 	}
 
@@ -313,10 +313,10 @@ export class Gateway {
 		const { problems, broken } = found
 		const definitions = found.definitions.map((one) => this.#restarted(one))
 		const builtIn = new Set(desired.plugins.flatMap((one) => (one.builtIn ? one.name : [])))
-		const current = new Map<string, string>()
-		for (const [plugin, own] of problems) if (!builtIn.has(plugin)) current.set(plugin, desired.refuse(own).message)
-		for (const [plugin, error] of broken) current.set(plugin, messageOf(error))
-		for (const [name, message] of current) generations.fail(name, message, broken.get(name))
+		const failed = new Map<string, string>()
+		for (const [plugin, own] of problems) if (!builtIn.has(plugin)) failed.set(plugin, desired.refuse(own).message)
+		for (const [plugin, error] of broken) failed.set(plugin, messageOf(error))
+		for (const [name, message] of failed) generations.fail(name, message, broken.get(name))
 		if ([...problems.keys()].some((name) => !booting || builtIn.has(name)))
 			throw desired.refuse([...problems.values()].flat())
 
@@ -328,7 +328,7 @@ export class Gateway {
 		const leftOut = new Map([...orphans, ...cycles])
 		for (const [name, message] of leftOut) generations.fail(name, message)
 		for (const name of generations.failures.keys()) {
-			if (current.has(name) || leftOut.has(name)) continue
+			if (failed.has(name) || leftOut.has(name)) continue
 			const definition = order.find(({ plugin }) => plugin.name === name)
 			// A plugin that is started again reports its own result.
 			if (definition && definition.fingerprint !== running.get(name)?.fingerprint) continue
@@ -352,7 +352,7 @@ export class Gateway {
 		}
 	}
 
-	#report(todo: Plan, booting: boolean): void {
+	#report({ stop, start, replace }: Plan, booting: boolean): void {
 		const generation = this.#generations.number
 		const report = (type: string, names: Iterable<string>): void => {
 			for (const plugin of names) {
@@ -361,9 +361,9 @@ export class Gateway {
 				void this.#emit(type, { plugin, generation })
 			}
 		}
-		report('plugin.stopped', todo.stop)
-		report('plugin.started', todo.start)
-		report('plugin.reloaded', todo.replace)
+		report('plugin.stopped', stop)
+		report('plugin.started', start)
+		report('plugin.reloaded', replace)
 	}
 
 	/** Never throws: a full disk must not fail the operation that the event reports. Logs only the first of successive failures. */

@@ -10,11 +10,11 @@ process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 // An error that a plugin throws in a timer must not end the other plugins: the gateway reports it.
 const own: { gateway?: Gateway } = {}
-const write = (error: unknown): void => {
+const printError = (error: unknown): void => {
 	process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
 	process.exitCode = 1
 }
-const report = (error: unknown): void => (own.gateway ? own.gateway.uncaught(error) : write(error))
+const report = (error: unknown): void => (own.gateway ? own.gateway.uncaught(error) : printError(error))
 process.on('uncaughtException', report)
 process.on('unhandledRejection', report)
 process.on('exit', (code) => own.gateway?.exits(code))
@@ -38,16 +38,16 @@ const SAME_SIGNAL_MS = 1_000
 const PARENT_CHECK_MS = 1_000
 
 /** When the first stop signal arrived, by `performance.now()`; 0 if none has. */
-let stopping = 0
+let stopRequestedAt = 0
 let hasWaited = false
 /** The percentage of the upgrade that was shown last. */
-let shown = -1
-const tell = serviceManager(process.env, (message) => process.stderr.write(`${message}\n`))
+let shownPercent = -1
+const notify = serviceManager(process.env, (message) => process.stderr.write(`${message}\n`))
 const stopWaiting = new AbortController()
 const endsWait = ['SIGINT', 'SIGTERM', 'disconnect'] as const
 const { home, handed, running } = await start().catch((error: unknown) => {
 	if (stopWaiting.signal.aborted) process.exit(0)
-	if (!isFault(error)) write(error)
+	if (!isFault(error)) printError(error)
 	else process.stderr.write(`The gateway does not start.\n${error.message}\n`)
 	process.exit(!isFault(error) ? 1 : error.code === 'config_invalid' ? EX_CONFIG : EX_UNAVAILABLE)
 })
@@ -72,7 +72,7 @@ async function start() {
 function showWait({ url, holder }: Waiting): void {
 	if (hasWaited) return
 	hasWaited = true
-	tell('READY=1', `STATUS=Waits and forwards requests to the gateway ${holder}`)
+	notify('READY=1', `STATUS=Waits and forwards requests to the gateway ${holder}`)
 	process.stdout.write(
 		`The gateway waits and listens at ${url}: it forwards requests to the gateway ${holder}, which works on the same data\n`,
 	)
@@ -80,23 +80,23 @@ function showWait({ url, holder }: Waiting): void {
 }
 
 function endWait(): void {
-	if (stopWaiting.signal.aborted && performance.now() - stopping > SAME_SIGNAL_MS) process.exit(1)
-	if (stopping === 0) tell('STOPPING=1')
-	if (stopping === 0) stopping = performance.now()
+	if (stopWaiting.signal.aborted && performance.now() - stopRequestedAt > SAME_SIGNAL_MS) process.exit(1)
+	if (stopRequestedAt === 0) notify('STOPPING=1')
+	if (stopRequestedAt === 0) stopRequestedAt = performance.now()
 	stopWaiting.abort()
 }
 
 /** Shows the progress on one line of a terminal, and to systemd. Without either, the log shows it. */
 function showUpgrade({ percent, text }: UpgradeProgress): void {
-	if (percent === shown) return
-	shown = percent
-	tell(`STATUS=Upgrading the home: ${text}`)
+	if (percent === shownPercent) return
+	shownPercent = percent
+	notify(`STATUS=Upgrading the home: ${text}`)
 	if (process.stdout.isTTY) process.stdout.write(`\r\x1b[KUpgrading the home: ${text}${percent === 100 ? '\n' : ''}`)
 }
 
 const { gateway } = running
 void running.lost?.then(({ message }) => {
-	if (stopping > 0) process.exit(0) // it was told to stop, so it does not restart
+	if (stopRequestedAt > 0) process.exit(0) // it was told to stop, so it must not restart
 	// Without draining: it must not repeat another gateway's work. Nothing is lost, since the data is on other servers.
 	running.log.warn(`${message}; this gateway restarts`)
 	removeRuntimeFile(home)
@@ -108,10 +108,10 @@ void running.lost?.then(({ message }) => {
 })
 const end = (signal: string): void => {
 	// One Ctrl-C arrives twice: from the terminal and from the parent process. A second key press arrives later.
-	if (stopping > 0 && performance.now() - stopping < SAME_SIGNAL_MS) return
-	if (stopping > 0) process.exit(1)
-	stopping = performance.now()
-	tell('STOPPING=1')
+	if (stopRequestedAt > 0 && performance.now() - stopRequestedAt < SAME_SIGNAL_MS) return
+	if (stopRequestedAt > 0) process.exit(1)
+	stopRequestedAt = performance.now()
+	notify('STOPPING=1')
 	running.log.info(
 		`${signal}: stopping; running runs have ${running.config.server.shutdown_grace_s} s, the rest continue after the next start. Send the signal again to stop now`,
 	)
@@ -134,7 +134,7 @@ process.channel?.unref()
 // npm exits on a signal without forwarding it.
 const parent = process.ppid
 if (process.env.npm_lifecycle_event)
-	setInterval(() => process.ppid !== parent && stopping === 0 && end('npm is gone'), PARENT_CHECK_MS).unref()
+	setInterval(() => process.ppid !== parent && stopRequestedAt === 0 && end('npm is gone'), PARENT_CHECK_MS).unref()
 
 // After the signal handlers: a program that reads the banner may stop the gateway at once.
 process.stdout.write(
@@ -146,9 +146,9 @@ process.stdout.write(
 		agent: await running.firstAgent().catch(() => undefined),
 	}),
 )
-tell('READY=1', `STATUS=Listens at ${gateway.status.url('main')}`)
+notify('READY=1', `STATUS=Listens at ${gateway.status.url('main')}`)
 releaseStartMemory()
 if (stopWaiting.signal.aborted) {
-	stopping = 0
+	stopRequestedAt = 0
 	end('a signal arrived during the takeover')
 }

@@ -53,17 +53,17 @@ function portsOf(files: readonly DoctorFile[]): PlaceCheck {
 		about: 'ports',
 		async run(config, context) {
 			const { host } = config.server
-			const before: Partial<Config> | undefined = (await context.gateway())
+			const inForce: Partial<Config> | undefined = (await context.gateway())
 				? readRuntimeFile(context.home)?.settings?.in_force
 				: undefined
 			const legacy = files.some(({ ports }) => ports?.(config).some(({ setting }) => setting === 'legacy.port'))
 			const wanted = [
-				{ address: 'main' as const, port: config.server.port, held: before?.server?.port },
-				...(legacy ? [{ address: 'legacy' as const, port: config.legacy.port, held: before?.legacy?.port }] : []),
+				{ address: 'main' as const, port: config.server.port, held: inForce?.server?.port },
+				...(legacy ? [{ address: 'legacy' as const, port: config.legacy.port, held: inForce?.legacy?.port }] : []),
 			]
 			for (const { address, port, held } of wanted) {
 				// A running gateway of this home holds its own ports.
-				if (port === held && host === before?.server?.host) continue
+				if (port === held && host === inForce?.server?.host) continue
 				const error = await tryListening({ host, port })
 				// Only the first, as the gateway reports it.
 				if (error) return [{ ...listenProblem(error, address, { host, port }), isRefused: true }]

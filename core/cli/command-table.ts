@@ -86,14 +86,8 @@ export class CommandTable {
 	}
 }
 
-let builtIn: Promise<CommandFile[]> | undefined
-
 /** The host's own commands and those of built-in plugins, which are found by their file name: the host names no plugin. */
-export function builtInFiles(): Promise<CommandFile[]> {
-	return (builtIn ??= readBuiltIn())
-}
-
-async function readBuiltIn(): Promise<CommandFile[]> {
+export async function builtInFiles(): Promise<CommandFile[]> {
 	const [own, files] = await Promise.all([
 		importOwn(new URL('./commands.ts', import.meta.url)) as Promise<{ default: CommandFile }>,
 		ownParts<CommandFile>('cli.ts'),

@@ -123,8 +123,8 @@ function unanswered(
 		return new CliError('usage', message, { cause: error })
 	}
 	const why = cause?.code === 'ECONNREFUSED' ? '' : ` (${cause?.code ?? cause?.message ?? String(error)})`
-	const looked = home === undefined ? '' : `, or SVC_HOME to its home folder (now ${home})`
-	const advice = `start one with "svc start", or set SVC_URL to its address${looked}`
+	const homeAdvice = home === undefined ? '' : `, or SVC_HOME to its home folder (now ${home})`
+	const advice = `start one with "svc start", or set SVC_URL to its address${homeAdvice}`
 	return new CliError('unavailable', `no gateway answers at ${url}${why}; ${advice}`, { cause: error })
 }
 

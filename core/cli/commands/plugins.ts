@@ -1,9 +1,10 @@
-import { join } from 'node:path'
+import { statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { parse } from 'yaml'
 import type { Command } from '../command.ts'
 import { yesOption } from '../consent.ts'
 import { CliError } from '../contract.ts'
-import { folderOf } from '../plugin/folder.ts'
+import type { Cli } from '../contract.ts'
 import type { NewOptions } from '../plugin/new.ts'
 import { showState } from '../plugin/state.ts'
 import { isObject } from '../../util/is-object.ts'
@@ -100,4 +101,16 @@ function settingsIn(text: string): Record<string, unknown> {
 		// not valid YAML
 	}
 	throw new CliError('usage', "--settings must be a map in YAML, such as '{max_length: 500}'")
+}
+
+/**
+ * The folder of a plugin that the user specifies by its path, or by its name in `plugins/` of the home. Default: the working
+ * directory. Throws a `CliError` (not_found) if there is no such folder.
+ */
+function folderOf({ home, cwd }: Pick<Cli, 'home' | 'cwd'>, plugin = '.'): string {
+	const isName = /^[A-Za-z0-9][\w-]*$/.test(plugin)
+	const places = [...(isName ? [join(home, 'plugins', plugin)] : []), resolve(cwd, plugin)]
+	const found = places.find((place) => statSync(place, { throwIfNoEntry: false })?.isDirectory())
+	if (found === undefined) throw new CliError('not_found', `there is no folder ${places.join(', and no folder ')}`)
+	return found
 }

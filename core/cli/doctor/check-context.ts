@@ -26,7 +26,7 @@ export interface CheckContextOptions {
 
 export interface OpenCheckContext extends CheckContext, AsyncDisposable {
 	/** The text to print: on one line, without the secrets that were read. */
-	shown(text: string): string
+	printable(text: string): string
 }
 
 export async function openCheckContext({
@@ -37,23 +37,23 @@ export async function openCheckContext({
 }: CheckContextOptions): Promise<OpenCheckContext> {
 	const limits = { ...usualLimits, ...changed }
 	const files = await allDoctorFiles()
-	const over = new AbortController()
+	const ended = new AbortController()
 	const stack = new AsyncDisposableStack()
-	const made = new Map<string, Promise<unknown>>()
+	const results = new Map<string, Promise<unknown>>()
 	const redactor = openRedactor()
 	const hide = (id: string, value: string | undefined, name = id): void =>
 		void (value !== undefined && redactor.add('gateway', { id, name, value }))
 	for (const { variables = {} } of [{ variables: ownVariables }, ...files])
 		for (const [name, kind] of Object.entries(variables)) if (kind === 'secret') hide(name, env[name])
-	const ask = askingUntil(over.signal, limits.request)
+	const ask = askingUntil(ended.signal, limits.request)
 
 	const once = <T>(key: string, make: () => Promise<T>): Promise<T> => {
-		const before = made.get(key)
+		const before = results.get(key)
 		if (before) return before as Promise<T>
 		const promise = make()
 		// Whoever awaits it gets the error. If nobody does, the error must not end the process.
 		promise.catch(() => {})
-		made.set(key, promise)
+		results.set(key, promise)
 		return promise
 	}
 	const config = (): Promise<Config> =>
@@ -74,7 +74,7 @@ export async function openCheckContext({
 			const { path, url } = (await config()).store
 			if (url !== null) return undefined // the data is on other servers
 			const running = (await context.gateway()) !== null
-			over.signal.throwIfAborted()
+			ended.signal.throwIfAborted()
 			const opened = openStoreProcess({ path, running, env, withinMs: limits.store })
 			return opened && stack.use(opened)
 		})
@@ -84,7 +84,7 @@ export async function openCheckContext({
 		env,
 		root,
 		limits,
-		signal: over.signal,
+		signal: ended.signal,
 		once,
 		config,
 		storeVerdict: async () => (await storeProcess())?.verdict,
@@ -106,7 +106,7 @@ export async function openCheckContext({
 				return secrets ? hiding(secrets, hide) : { find: async () => undefined }
 			}),
 		ask,
-		shown(text) {
+		printable(text) {
 			const line = redactor
 				.of(['gateway'])
 				.text(text, 'log')
@@ -115,10 +115,10 @@ export async function openCheckContext({
 			return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line
 		},
 		async [Symbol.asyncDispose]() {
-			over.abort()
+			ended.abort()
 			await stack.disposeAsync()
 			// Aborted work ends at once, except on a file system that hangs.
-			await within(ENDING_MS, 'the rest', Promise.allSettled(made.values())).catch(() => {})
+			await within(ENDING_MS, 'the rest', Promise.allSettled(results.values())).catch(() => {})
 		},
 	}
 	return context

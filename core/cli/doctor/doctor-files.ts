@@ -4,11 +4,9 @@ import { isOn } from '../../host/desired-state.ts'
 import { ownParts } from '../../util/own-files.ts'
 import type { DoctorFile } from './contract.ts'
 
-let found: Promise<Map<string, DoctorFile>> | undefined
-
 /** By plugin. */
 export function doctorFilesByPlugin(): Promise<Map<string, DoctorFile>> {
-	return (found ??= ownParts('doctor.ts'))
+	return ownParts('doctor.ts')
 }
 
 export async function allDoctorFiles(): Promise<DoctorFile[]> {

@@ -60,7 +60,7 @@ export async function findingsOf(check: Check, context: OpenCheckContext): Promi
 	const findings = await runCheck(check, context)
 	return findings.map((finding) => {
 		const { message, fix } = finding
-		return { ...finding, message: context.shown(message), fix: fix === null ? null : context.shown(fix) }
+		return { ...finding, message: context.printable(message), fix: fix === null ? null : context.printable(fix) }
 	})
 }
 

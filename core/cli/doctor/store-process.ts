@@ -50,12 +50,12 @@ const child = programOf(new URL('./store-child.ts', import.meta.url))
 export function openStoreProcess({ path, running, env, withinMs }: StoreProcessOptions): StoreProcess | undefined {
 	if (!existsSync(join(path, dataFile))) return undefined
 	const verdict = Promise.withResolvers<StoreVerdict>()
-	const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+	const pending = new Map<number, PromiseWithResolvers<unknown>>()
 	let suspected: string | null = null
 	const failed = (why: string): void => {
 		verdict.resolve({ damage: suspected, refused: why, mark: null, ...nothingSeen })
-		for (const one of waiting.values()) one.reject(new Fault('unavailable', `the store cannot be read: ${why}`))
-		waiting.clear()
+		for (const one of pending.values()) one.reject(new Fault('unavailable', `the store cannot be read: ${why}`))
+		pending.clear()
 	}
 	const order = JSON.stringify({ path, running, withinMs })
 	const options = { env: { PATH: env.PATH }, serialization: 'advanced' } as const
@@ -65,10 +65,10 @@ export function openStoreProcess({ path, running, env, withinMs }: StoreProcessO
 			return
 		}
 		if ('verdict' in answer) return verdict.resolve(answer.verdict)
-		const asked = waiting.get(answer.id)
-		waiting.delete(answer.id)
-		if ('error' in answer) asked?.reject(new Fault('store_damaged', answer.error))
-		else asked?.resolve(answer.result)
+		const request = pending.get(answer.id)
+		pending.delete(answer.id)
+		if ('error' in answer) request?.reject(new Fault('store_damaged', answer.error))
+		else request?.resolve(answer.result)
 	})
 	ended.then(
 		(how) => failed(`the process that tried to open it ended (${how})`),
@@ -77,11 +77,11 @@ export function openStoreProcess({ path, running, env, withinMs }: StoreProcessO
 	let last = 0
 	const ask = async <T>(question: StoreRequest): Promise<T> => {
 		const id = ++last
-		const asked = Promise.withResolvers<unknown>()
-		waiting.set(id, asked)
+		const request = Promise.withResolvers<unknown>()
+		pending.set(id, request)
 		if (!process.connected) failed('the process that opened it has ended')
 		else process.send({ id, ...question } satisfies StoreQuestion)
-		return (await asked.promise) as T
+		return (await request.promise) as T
 	}
 	return {
 		verdict: verdict.promise,

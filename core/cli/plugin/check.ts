@@ -33,8 +33,11 @@ export interface CheckOrder {
 	pluginsFolder: string
 }
 
+/** What the child process finds. */
+export type Inspection = Omit<CheckReport, 'folder' | 'valid'>
+
 /** Sent by the child: what it does next, then the result. */
-export type CheckMessage = { doing: string } | { report: Omit<CheckReport, 'folder' | 'valid'> }
+export type CheckMessage = { doing: string } | { report: Inspection }
 
 const LIMIT_MS = 60_000
 const child = programOf(new URL('./check-child.ts', import.meta.url))
@@ -56,7 +59,7 @@ export async function checkPlugin(
 	}
 	const limit = AbortSignal.timeout(LIMIT_MS)
 	let doing = 'loading its code'
-	let report: Omit<CheckReport, 'folder' | 'valid'> | undefined
+	let report: Inspection | undefined
 	const own = Object.entries(env).filter(([name]) => !/^(SVC_|NODE_OPTIONS$)/.test(name))
 	const options = { env: Object.fromEntries(own), signal: AbortSignal.any([limit, signal]) }
 	const { process, ended } = startChild<CheckMessage>(child, [], options, (message) => {

@@ -7,7 +7,7 @@ import { stringify } from 'yaml'
 import { messageOf } from '../../errors.ts'
 import { entryOf } from '../../host/entry.ts'
 import type { Plugin } from '../../plugin.ts'
-import type { CheckOrder, CheckReport, PluginFinding } from './check.ts'
+import type { CheckOrder, Inspection, PluginFinding } from './check.ts'
 import { extensionFindings } from './extension-findings.ts'
 import { commandFindings, doctorFindings } from './file-findings.ts'
 import { checkName } from './name.ts'
@@ -23,7 +23,7 @@ export interface Inspector {
 type Wrong = (problem: string, fix: string, level?: PluginFinding['level']) => undefined
 
 /** Never throws because of a problem. Of the user's home, only the plugins and their settings are used. */
-export async function inspect(order: CheckOrder, inspector: Inspector): Promise<Omit<CheckReport, 'folder' | 'valid'>> {
+export async function inspect(order: CheckOrder, inspector: Inspector): Promise<Inspection> {
 	const findings: PluginFinding[] = []
 	const wrong: Wrong = (problem, fix, level = 'error') => void findings.push({ level, problem, fix })
 	const plugin = await load(order.folder, wrong)
