@@ -54,8 +54,8 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		const plugin = declared.get(name)
 		if (plugin) plugins[name] = gatherFromBelow(plugin, entry)
 	}
-	for (const [name, section] of Object.entries(root)) if (isThere(section)) gatherFromTop(name, section)
-	if (isSection(root.plugins) || (!isThere(root.plugins) && Object.keys(plugins).length > 0)) value.plugins = plugins
+	for (const [name, section] of Object.entries(root)) if (hasContent(section)) gatherFromTop(name, section)
+	if (isSection(root.plugins) || (!hasContent(root.plugins) && Object.keys(plugins).length > 0)) value.plugins = plugins
 
 	for (const [from, to] of renamed) renameOne(from, to)
 
@@ -128,7 +128,7 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		if (!hasSection(plugin)) {
 			const advice = at ? `; at the top of the file there are ${Object.values(at).join(', ')}` : ''
 			for (const key of keys) report(`${path}.${key}`, `is not a known setting: ${name} has none here${advice}`)
-		} else if (keys.length > 0 && isThere(value[name])) inBoth(name, path)
+		} else if (keys.length > 0 && hasContent(value[name])) reportBoth(name, path)
 		else if (keys.length > 0) {
 			value[name] = settings
 			moved.set(name, path)
@@ -145,14 +145,14 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		const entry = plugins[name]
 		const { enabled, path } = isSection(entry) ? entry : { enabled: entry }
 		if (hasSettings(entry)) {
-			inBoth(name, `plugins.${name}`)
+			reportBoth(name, `plugins.${name}`)
 			return
 		}
 		plugins[name] = { ...section, ...(enabled !== undefined && { enabled }), ...(path !== undefined && { path }) }
 		moved.set(`plugins.${name}`, name)
 	}
 
-	function inBoth(name: string, below: string): void {
+	function reportBoth(name: string, below: string): void {
 		const { line } = tree.locate(name, 'key')
 		report(
 			below,
@@ -165,8 +165,8 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 function isThirdParty({ plugins: declared }: Composition, plugins: unknown, name: string): boolean {
 	if (declared.has(name) || !isSection(plugins) || !Object.hasOwn(plugins, name)) return false
 	// The name may be that of another section.
-	const isElse = [...declared.values()].some(({ at = {} }) => Object.values(at).includes(name))
-	return !isElse && !Object.hasOwn(coreSections, name)
+	const isOtherSection = [...declared.values()].some(({ at = {} }) => Object.values(at).includes(name))
+	return !isOtherSection && !Object.hasOwn(coreSections, name)
 }
 
 /** Whether an entry of `plugins` has settings that the plugin itself checks. */
@@ -193,7 +193,7 @@ export function namePath(composition: Composition, text: string, path: readonly 
 	const short = sectionPath(composition, path)
 	const [name = ''] = short
 	const { [name]: above, plugins } = settingsIn(text)
-	const isMeant = (short.length > 1 || isThere(above)) && isThirdParty(composition, plugins, name)
+	const isMeant = (short.length > 1 || hasContent(above)) && isThirdParty(composition, plugins, name)
 	return isMeant ? ['plugins', ...short] : short
 }
 
@@ -205,11 +205,11 @@ export function placeIn(composition: Composition, text: string, path: readonly s
 	const { [name]: above, plugins } = settingsIn(text)
 	const hasBelow = isSection(plugins) && hasSettings(plugins[name])
 	if (hasSection(composition.plugins.get(name)))
-		return place === short && hasBelow && !isThere(above) ? ['plugins', ...short] : place
+		return place === short && hasBelow && !hasContent(above) ? ['plugins', ...short] : place
 	if (place === short || ['enabled', 'path'].includes(setting) || !isThirdParty(composition, plugins, name))
 		return place
 	// A whole section keeps the path that the caller gave.
-	return setting === '' ? [...path] : isThere(above) && !hasBelow ? short : place
+	return setting === '' ? [...path] : hasContent(above) && !hasBelow ? short : place
 }
 
 function settingsIn(text: string): Section {
@@ -229,7 +229,7 @@ export function putSetting(composition: Composition, text: string, path: readonl
 }
 
 /** Null is a section whose settings are all commented out. */
-function isThere(section: unknown): boolean {
+function hasContent(section: unknown): boolean {
 	return section !== undefined && section !== null && !(isSection(section) && Object.keys(section).length === 0)
 }
 

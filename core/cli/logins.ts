@@ -1,5 +1,5 @@
 /** Tokens that `svc login` stored, by the address of their gateway: login.json in the home folder, mode 0600. */
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault, messageOf } from '../errors.ts'
 import { quoted } from '../util/quoted.ts'
@@ -68,7 +68,6 @@ function write(home: string, logins: Logins): void {
 	try {
 		mkdirSync(home, { recursive: true, mode: 0o700 })
 		writeFileSync(temporary, `${JSON.stringify(logins, null, '\t')}\n`, { mode: 0o600, flag: 'wx' })
-		chmodSync(temporary, 0o600)
 		renameSync(temporary, fileOf(home))
 	} catch (error) {
 		throw new Fault('invalid_request', `${fileOf(home)} cannot be written: ${messageOf(error)}`, { cause: error })

@@ -1,6 +1,6 @@
 import { someOf } from '../util/some-of.ts'
 import { CliError } from './contract.ts'
-import { isMeant } from './short-ids.ts'
+import { matchesId } from './short-ids.ts'
 
 interface Choice<T> {
 	/** The term for an item, such as `skill`. */
@@ -20,13 +20,13 @@ export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }:
 	const named = list.filter((one) => names(one).includes(wanted))
 	if (named.length > 1)
 		throw new CliError('usage', `${named.length} have the name "${wanted}"; give an id: ${named.map(id).join(', ')}`)
-	const meant = named.length > 0 ? named : list.filter((one) => isMeant(id(one), wanted))
-	if (meant.length > 1)
+	const matches = named.length > 0 ? named : list.filter((one) => matchesId(id(one), wanted))
+	if (matches.length > 1)
 		throw new CliError(
 			'usage',
-			`several ids begin or end with "${wanted}": ${meant.map(id).join(', ')}; type more characters`,
+			`several ids begin or end with "${wanted}": ${matches.map(id).join(', ')}; type more characters`,
 		)
-	const [found] = meant
+	const [found] = matches
 	if (found === undefined)
 		throw new CliError(
 			'not_found',

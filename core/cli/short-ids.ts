@@ -16,6 +16,6 @@ export function withShortIds(text: string): string {
 }
 
 /** Whether an id begins or ends with what the user typed. */
-export function isMeant(id: string, typed: string): boolean {
+export function matchesId(id: string, typed: string): boolean {
 	return partOfId.test(typed) && (id.startsWith(typed.toLowerCase()) || id.endsWith(typed.toLowerCase()))
 }

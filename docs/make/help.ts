@@ -26,7 +26,7 @@ export function subcommandsOf(command: Command): Command[] {
 }
 
 function helpOf(command: Command): string {
-	const own = [`${block(command)}`]
+	const own = [block(command)]
 	for (const inner of subcommandsOf(command)) {
 		if (inner.options.length === 0) continue // its line in the command's help is enough
 		own.push(

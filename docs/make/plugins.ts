@@ -1,12 +1,7 @@
-import { composition } from '../../core/host/config.ts'
 import type { Plugin } from '../../core/plugin.ts'
+import { ownParts } from '../../core/util/own-files.ts'
 
-/** The definitions of all built-in plugins, in the order of configuration. */
+/** The definitions of all built-in plugins, by name. */
 export async function builtInPlugins(): Promise<Plugin[]> {
-	return Promise.all(
-		[...composition.plugins.keys()].map(async (name) => {
-			const { default: plugin } = (await import(`../../plugins/${name}/index.ts`)) as { default: Plugin }
-			return plugin
-		}),
-	)
+	return [...(await ownParts<Plugin>('index.ts')).values()]
 }
