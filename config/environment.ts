@@ -61,7 +61,7 @@ export function presentEnvironment(
 			path: '',
 			message: env[present]
 				? `is the former name of ${present}, which is also set and takes precedence; remove ${former}`
-				: `the variable is named ${present} now; set ${present}`,
+				: `the variable is now named ${present}; set ${present}`,
 			where: { variable: former },
 		})),
 	}

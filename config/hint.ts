@@ -20,7 +20,7 @@ export function hint(composition: Composition, { type, message, path, context }:
 	if (type !== 'object.unknown' || message !== messages['object.unknown']) return message
 	// YAML treats such a space as a letter of the name.
 	if (/^[^\S ]/.test(key))
-		return 'begins with a space of another kind, as in texts that are copied from web pages; use ordinary spaces'
+		return 'begins with a special space character, as in text copied from a web page; use ordinary spaces'
 	const schema = jsonSchema(composition)
 	const above = path.slice(0, -1)
 	const parts = key.split('.')

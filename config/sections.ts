@@ -81,12 +81,12 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 			const where = tree.locate(path, 'key')
 			if (Object.hasOwn(plugins, name)) {
 				const { line } = tree.locate(`plugins.${name}`, 'key')
-				report(path, `is the former name of ${name}, which is in line ${line} too; remove one of the two`)
+				report(path, `is the former name of ${name}, which is also set in line ${line}; remove one of the two`)
 			} else {
 				plugins[name] = plugins[former]
 				moved.set(`plugins.${name}`, path)
 				renames.push({ from: path, to: `plugins.${name}` })
-				warnings.push({ path, message: `the plugin is named ${name} now; write plugins.${name}`, where })
+				warnings.push({ path, message: `the plugin is now named ${name}; write plugins.${name}`, where })
 			}
 			delete plugins[former]
 		}
@@ -100,7 +100,7 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		const where = tree.locate(path, 'key')
 		if (valueAt(value, to) !== undefined) {
 			const { line } = tree.locate(target, 'key')
-			report(path, `is the former name of ${target}, which is in line ${line} too; remove one of the two`)
+			report(path, `is the former name of ${target}, which is also set in line ${line}; remove one of the two`)
 		} else {
 			value = withValue(value, to.split('.'), found)
 			moved.set(to, path)

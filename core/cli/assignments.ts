@@ -28,7 +28,8 @@ export function settingsOf(assignments: readonly string[], example: string, pres
 		let place = settings
 		for (const part of parts.slice(0, -1)) {
 			const inner = (place[part] ??= Object.create(null))
-			if (!isObject(inner)) throw new CliError('usage', `--set ${key}: ${part} also has a value of its own`)
+			if (!isObject(inner))
+				throw new CliError('usage', `--set ${key}: ${part} is also set to a plain value; use one of the two`)
 			place = inner
 		}
 		if (value === '' && present && place !== settings) delete place[last]

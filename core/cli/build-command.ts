@@ -19,7 +19,7 @@ export function addCommand(parent: CommanderCommand, name: string, declared: Com
 	}
 	const names = new Set(command.options.map((option) => option.attributeName()))
 	const twice = command.registeredArguments.find((one) => names.has(camelCase(one.name())))
-	if (twice) throw new Error(`its command "${name}" has an argument and an option of the name "${twice.name()}"`)
+	if (twice) throw new Error(`its command "${name}" has an argument and an option with the same name "${twice.name()}"`)
 	if (examples !== undefined) command.addHelpText('after', examples)
 	if (hidden) command.allowUnknownOption()
 	if (takesSecret) allowSecretArguments(command)
@@ -44,7 +44,7 @@ function acceptFormer(command: CommanderCommand, flags: string, option: Option &
 	// Runs after commander's own listener, which checks the value, and before commander reports missing required options.
 	command.on(`option:${former.name()}`, () => {
 		command.setOptionValueWithSource(name, command.getOptionValue(former.attributeName()), 'cli')
-		cli.out.note(cli.out.style.warn(`${option.formerly} is named ${present} now; write ${present}`))
+		cli.out.note(cli.out.style.warn(`${option.formerly} is now named ${present}; use ${present}`))
 	})
 }
 

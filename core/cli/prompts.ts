@@ -38,7 +38,10 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 	): Promise<T> {
 		const message = plain(question, { lines: true })
 		if (!canAsk)
-			throw new CliError('usage', `there is no terminal to ask "${message}"; --help shows how to give the answer`)
+			throw new CliError(
+				'usage',
+				`without a terminal, svc cannot ask "${message}"; --help shows how to give the answer`,
+			)
 		// A serial line and a new container report the size 0, with which Clack shows one character per line.
 		if (stderr.columns === 0) Object.assign(stderr, USUAL_SIZE)
 		// Few commands ask, so Clack is loaded at the first question.
@@ -96,7 +99,10 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 			if (canAsk)
 				return (await ask<string>(question, (clack, common) => clack.password({ ...common, ...checks }))) ?? ''
 			if (stdin.isTTY)
-				throw new CliError('usage', `there is no terminal to ask "${plain(question)}"; pass it on standard input`)
+				throw new CliError(
+					'usage',
+					`without a terminal, svc cannot ask "${plain(question)}"; pass it on standard input`,
+				)
 			return (await readAll(stdin)).toString().replace(/\r?\n$/, '')
 		},
 		input: () => readAll(stdin),

@@ -55,7 +55,7 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	['runs:\n  steps: 5\n', '2:3', /did you mean "runs\.limits\.steps"\?/],
 	['runs.limits.steps: 5\n', '1:1', /not a known setting; write "steps:" below "limits:" below "runs:"/],
 	['runs:\n  limits.steps: 5\n', '2:3', /not a known setting; write "steps:" below "limits:"/],
-	['runs:\n\u{a0}\u{a0}max_waiting: 5\n', '2:1', /begins with a space of another kind.*use ordinary spaces/],
+	['runs:\n\u{a0}\u{a0}max_waiting: 5\n', '2:1', /begins with a special space character.*use ordinary spaces/],
 	// Values
 	['server:\n  port: "80"\n', '2:9', /server\.port: must be a whole number, without quotes/],
 	['server:\n  port: 70000\n', '2:9', /server\.port: must be at most 65535/],
@@ -108,7 +108,7 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	[
 		'plugins:\n  telegram: true\n  chat-a: false\n',
 		'3:3',
-		/plugins\.chat-a: is the former name of telegram, which is in line 2 too; remove one/,
+		/plugins\.chat-a: is the former name of telegram, which is also set in line 2; remove one/,
 	],
 	['plugins:\n  runs: {path: ./runs}\n', '2:10', /for third-party plugins.*remove it/],
 	['plugins:\n  vault: false\n', '2:10', /plugin "channels" needs plugin "vault".*set plugins\.vault to true/],

@@ -20,8 +20,8 @@ void t.test(
 		t.ok(names(gateway).includes('discord'))
 		const file = join(gateway.home, 'config/gateway.yaml')
 		const warnings = [
-			`${file}:2:3: plugins.chat-a: the plugin is named telegram now; write plugins.telegram`,
-			`${file}:3:3: plugins.chat-b: the plugin is named discord now; write plugins.discord`,
+			`${file}:2:3: plugins.chat-a: the plugin is now named telegram; write plugins.telegram`,
+			`${file}:3:3: plugins.chat-b: the plugin is now named discord; write plugins.discord`,
 		]
 		const read = readConfig({ home: gateway.home, env: {} })
 		t.strictSame(warningsOf(read), warnings)

@@ -59,7 +59,7 @@ void t.test('a wrong value is found where it stands, and both names are refused'
 	t.throws(() => read('server:\n  tcp_port: many\n'), { message: /:2:13: server\.tcp_port: must be/ })
 	t.throws(() => read('server:\n  port: 1\n  tcp_port: 2\n'), {
 		message:
-			/:3:3: server\.tcp_port: is the former name of server\.port, which is in line 2 too; remove one of the two$/,
+			/:3:3: server\.tcp_port: is the former name of server\.port, which is also set in line 2; remove one of the two$/,
 	})
 	t.end()
 })
@@ -68,7 +68,7 @@ void t.test('a variable is accepted under its former name, and the present one w
 	const read = reader(t.testdir({ config: {} }))
 	const former = read('log: {}\n', { SVC_TCP_PORT: '82' })
 	t.equal(former.server.port, 82)
-	t.strictSame(warningsOf(former), ['environment: SVC_TCP_PORT: the variable is named SVC_PORT now; set SVC_PORT'])
+	t.strictSame(warningsOf(former), ['environment: SVC_TCP_PORT: the variable is now named SVC_PORT; set SVC_PORT'])
 	const both = read('log: {}\n', { SVC_TCP_PORT: '82', SVC_PORT: '83' })
 	t.equal(both.server.port, 83)
 	t.strictSame(warningsOf(both), [

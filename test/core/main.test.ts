@@ -124,7 +124,7 @@ void t.test('what should be changed in the settings is said once, not at each re
 	t.teardown(() => gateway.kill())
 	while (!/started again/.test(gateway.errors())) await pause(5)
 	await gateway.end()
-	t.equal(gateway.errors().match(/the plugin is named telegram now/g)?.length, 1)
+	t.equal(gateway.errors().match(/the plugin is now named telegram/g)?.length, 1)
 })
 
 void t.test('a configuration with an error keeps it from starting, and says where', async (t) => {

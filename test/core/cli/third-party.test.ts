@@ -59,7 +59,7 @@ void t.test('a command of a third-party plugin works like one of svc', async (t)
 	t.equal((await svc(['weather', 'rome', '--days', '15'])).code, exitCodes.usage)
 	const former = await svc(['weather', 'rome', '--for-days', '7', '--json'])
 	t.match(former.json(), { days: 7 })
-	t.match(former.stderr, /--for-days is named --days now; write --days/)
+	t.match(former.stderr, /--for-days is now named --days; use --days/)
 	t.notMatch((await svc(['help', 'weather'])).stdout, /--for-days/)
 	t.equal((await svc(['weather', 'rome', '--for-days', '15'])).code, exitCodes.usage)
 	t.equal((await svc(['weather'])).code, exitCodes.usage)
@@ -140,7 +140,7 @@ void t.test('a plugin cannot replace a command, nor be broken for the others', a
 		'plugin "odd": "Odd Name" cannot name a command',
 		'plugin "odd": its command "bare" has no summary',
 		/plugin "odd": .*nonsense/,
-		'plugin "odd": its command "twice" has an argument and an option of the name "one"',
+		'plugin "odd": its command "twice" has an argument and an option with the same name "one"',
 		/plugin "slow": .*did not answer within 2 s/,
 	])
 		t.match(stderr, said)

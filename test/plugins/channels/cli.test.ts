@@ -147,7 +147,7 @@ void t.test('settings of a platform are given with their types, and checked by i
 		['api_root=gopher://example.org', /irc:\/\/ or ircs:\/\//],
 	] as const)
 		t.match(await add(set), { code: 2, err: says }, set)
-	t.match(await add('nick=1', 'nick.name=x'), { code: 2, err: /nick also has a value of its own/ })
+	t.match(await add('nick=1', 'nick.name=x'), { code: 2, err: /nick is also set to a plain value/ })
 	t.notMatch((await svc(['vault'])).out, /RADIO/, 'a token that nothing uses is not kept')
 
 	const all = [

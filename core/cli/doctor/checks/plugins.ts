@@ -18,7 +18,7 @@ export const pluginChecks: Check[] = [
 			const plugins = await gateway.get<PluginStatus[]>('/v1/plugins')
 			const findings = plugins.flatMap(({ name, state, last_error }): Finding[] => {
 				if (last_error === null) return []
-				const todo = `fix what it names and save its files or gateway.yaml, which starts it again; or switch it off: plugins.${name}: false`
+				const todo = `fix what the message names, then save its files or gateway.yaml, which restarts it; or switch it off: plugins.${name}: false`
 				return [(state === 'running' ? warning : error)(`plugin ${name}: ${last_error}`, todo)]
 			})
 			return findings.length > 0 ? findings : ok(`all ${plugins.length} plugins run`)

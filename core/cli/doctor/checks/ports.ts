@@ -21,9 +21,7 @@ export const portChecks: Check[] = [
 			const problems = findings.filter((finding) => finding !== null)
 			if (problems.length > 0) return problems
 			return ok(
-				wanted.length > 0
-					? `free to listen at: ${wanted.map(({ port }) => port).join(', ')}`
-					: 'the system picks free ports',
+				wanted.length > 0 ? `free ports: ${wanted.map(({ port }) => port).join(', ')}` : 'the system picks free ports',
 			)
 		},
 	},
