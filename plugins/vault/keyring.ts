@@ -9,6 +9,7 @@ import { now } from '../../core/util/ids.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import { newKey, unwrap, wrap } from './cipher.ts'
 import { keys } from './keys.ts'
+import { ifLost } from './master-key.ts'
 import type { KeySource, MasterKey } from './master-key.ts'
 
 /** How the vault is encrypted. */
@@ -46,14 +47,14 @@ export async function openKeyring(store: Store, source: KeySource): Promise<Keyr
 	if (!matching) {
 		throw new Fault(
 			'vault_locked',
-			`the vault was encrypted with a different key from ${source.name}; restore the right key. To change to this key, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier key, and start the gateway again`,
+			`the vault was encrypted with a different key from ${source.name}; restore the right key. To change to this key, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier key, and start the gateway again; ${ifLost}`,
 		)
 	}
 	const own = unwrapOwn(matching, own_keys)
 	if (!own) {
 		throw new Fault(
 			'vault_locked',
-			`${source.name} is the key of this vault, but the record of the vault's internal keys was changed or is damaged; restore a backup of the data`,
+			`${source.name} is the key of this vault, but the record of the vault's internal keys was changed or is damaged; restore a backup of the data; without one, svc vault reset deletes all secrets and grants`,
 		)
 	}
 	return {

@@ -49,6 +49,7 @@ const ID_LENGTH = 7
 const VARIABLE = 'SVC_VAULT_KEY'
 const CREDENTIAL = 'svc-vault-key'
 const FILE = 'keys/vault.key'
+export const ifLost = 'if it is lost, svc vault reset deletes all secrets and grants and makes the vault usable again'
 const FORM = '32 bytes as base64, base64url or hex; `openssl rand -base64 32` creates one'
 
 /**
@@ -94,7 +95,7 @@ function fromFile(file: string, isNew: boolean): KeySource {
 		if (!isNew) {
 			throw new Fault(
 				'vault_locked',
-				`the key of the vault is missing: there is no ${file}, and ${VARIABLE} is not set; restore the key and start the gateway again`,
+				`the key of the vault is missing: there is no ${file}, and ${VARIABLE} is not set; restore the key and start the gateway again; ${ifLost}`,
 			)
 		}
 		writeKey(file)

@@ -99,14 +99,22 @@ void t.test('an empty variable is none', async (t) => {
 void t.test('with another key the vault is locked, and with the right one it opens again', async (t) => {
 	const place = await filled(t)
 	const another = { SVC_VAULT_KEY: randomBytes(32).toString('base64') }
-	await isLocked(t, await open(place, { env: another }), /a different key from SVC_VAULT_KEY; .*SVC_VAULT_KEY_OLD/)
+	await isLocked(
+		t,
+		await open(place, { env: another }),
+		/a different key from SVC_VAULT_KEY; .*SVC_VAULT_KEY_OLD.*if it is lost, .*svc vault reset/,
+	)
 	await isOpen(t, place)
 
 	const text = readFileSync(keyFile(place), 'utf8')
 	writeFileSync(keyFile(place), randomBytes(32).toString('base64'))
-	await isLocked(t, await open(place), /a different key from .*vault\.key/)
+	await isLocked(t, await open(place), /a different key from .*vault\.key.*svc vault reset/)
 	rmSync(keyFile(place))
-	await isLocked(t, await open(place), /the key of the vault is missing: there is no .*vault\.key/)
+	await isLocked(
+		t,
+		await open(place),
+		/the key of the vault is missing: there is no .*vault\.key.*if it is lost, .*svc vault reset/,
+	)
 	t.notOk(existsSync(keyFile(place)), 'no new key is made for an old vault')
 	mkdirSync(keyFile(place))
 	await isLocked(t, await open(place), /cannot be read: EISDIR/)
@@ -123,7 +131,7 @@ void t.test('damage is told apart from a wrong key', async (t) => {
 	if (!own) throw new Error('there is no state')
 	own.index[20] = (own.index[20] ?? 0) ^ 1
 	await store.put(['vault', 'state'], state)
-	await isLocked(t, await open(place), /is the key of this vault, but .* damaged; restore a backup/)
+	await isLocked(t, await open(place), /is the key of this vault, but .* damaged; restore a backup.*svc vault reset/)
 })
 
 void t.test('a credential of systemd comes before the file, the variable before both', async (t) => {
@@ -137,7 +145,7 @@ void t.test('a credential of systemd comes before the file, the variable before 
 	t.strictSame(readdirSync(join(place.home, 'keys')), [])
 	writeFileSync(keyFile(place), randomBytes(32).toString('base64'))
 	t.equal(await (await open(place, { env: credential })).vault.open('KEY'), VALUE, 'the file is not looked at')
-	t.match((await open(place)).trouble, /a different key from .*vault\.key/)
+	t.match((await open(place)).trouble, /a different key from .*vault\.key.*svc vault reset/)
 	t.match((await open(place, { env: { ...credential, ...variable } })).trouble, /a different key from SVC_VAULT_KEY/)
 
 	const { vault: same } = await open(place, { env: credential })
@@ -148,7 +156,7 @@ void t.test('a credential of systemd comes before the file, the variable before 
 	rmSync(join(folder, 'svc-vault-key-old'))
 	t.equal(await (await open(place, { env: credential })).vault.open('KEY'), VALUE)
 	rmSync(join(folder, 'svc-vault-key'))
-	t.match((await open(place, { env: credential })).trouble, /a different key from .*vault\.key/)
+	t.match((await open(place, { env: credential })).trouble, /a different key from .*vault\.key.*svc vault reset/)
 })
 
 void t.test('the operator changes a key of the environment with the earlier one beside it', async (t) => {
@@ -181,5 +189,5 @@ void t.test('a vault can move from the file to the environment', async (t) => {
 	const SVC_VAULT_KEY = randomBytes(32).toString('base64')
 	await isOpen(t, place, { SVC_VAULT_KEY, SVC_VAULT_KEY_OLD: readFileSync(keyFile(place), 'utf8') })
 	await isOpen(t, place, { SVC_VAULT_KEY })
-	t.match((await open(place)).trouble, /a different key from .*vault\.key/)
+	t.match((await open(place)).trouble, /a different key from .*vault\.key.*svc vault reset/)
 })
