@@ -8,6 +8,7 @@ import type { Overlay } from './environment.ts'
 import { configFile, expandPath } from './home.ts'
 import type { Environment } from './home.ts'
 import { hint } from './hint.ts'
+import { placeholderWarnings } from './placeholders.ts'
 import { inOrder, refusal } from './problems.ts'
 import type { ConfigError, Problem } from './problems.ts'
 import { readText } from './read-text.ts'
@@ -77,7 +78,12 @@ export function readConfig(
 	if (problems.length > 0 || error) throw refusal(file, problems)
 
 	const config = deepFreeze(withAbsolutePaths(composition, value, home))
-	sources.set(config, { file, tree, origins: overlay.origins, warnings: [...warnings, ...tree.warnings] })
+	sources.set(config, {
+		file,
+		tree,
+		origins: overlay.origins,
+		warnings: [...warnings, ...tree.warnings, ...placeholderWarnings(tree)],
+	})
 	return config
 }
 
@@ -110,7 +116,7 @@ export function warn(config: Config, problem: LateProblem): string {
 	return refuse(config, [problem]).message
 }
 
-/** What the operator should change although the file is valid: former names of settings and variables, one line each. */
+/** What the operator should change although the file is valid: former names of settings and variables, and placeholders; one line each. */
 export function warningsOf(config: Config): string[] {
 	const { file, warnings } = sourceOf(config)
 	return inOrder(warnings).map((problem) => refusal(file, [problem]).message)

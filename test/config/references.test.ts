@@ -1,4 +1,5 @@
 import t from 'tap'
+import { warningsOf } from '../../config/read.ts'
 import { readConfig } from '../../core/host/config.ts'
 
 type Test = Pick<typeof t, 'testdir' | 'throws'>
@@ -90,6 +91,47 @@ void t.test('a reference may stand for a number or a truth value', (t) => {
 	t.throws(() => readConfig({ home, env: { PORT: '80.5', ON: 'true' } }), {
 		message: /:2:9: server\.port: must be a whole number/,
 	})
+	t.end()
+})
+
+void t.test('a secret or an address that is a placeholder is a warning with its place', (t) => {
+	const warnings = (value: string, env: Record<string, string> = {}): string[] => {
+		const yaml = `providers:\n  main: ${value}\n`
+		return warningsOf(readConfig({ home: t.testdir({ config: { 'gateway.yaml': yaml } }), env }))
+	}
+	const provider = (more: string): string => `{kind: openai, model: m, ${more}}`
+	for (const key of ['$NAME', '"%NAME%"', '"{{NAME}}"', '<your-key>']) {
+		t.match(
+			warnings(provider(`api_key: ${key}`)),
+			[
+				/gateway\.yaml:2:43: providers\.main\.api_key: looks like a placeholder, but is used as it stands; .*write \$\{NAME\}$/,
+			],
+			key,
+		)
+	}
+	for (const header of ['$NAME', 'Bearer $NAME', '"{{ secret:NAME }}"'])
+		t.match(
+			warnings(provider(`headers: {X-Route: ${header}}`)),
+			[/2:53: providers\.main\.headers\.X-Route: looks like/],
+			header,
+		)
+	t.match(warnings(provider('base_url: https://$HOST/v1')), [/2:44: providers\.main\.base_url: looks like/])
+	for (const address of ['https://<your-host>', 'http://{{HOST}}:80/v1', 'https://gateway.%DOMAIN%'])
+		t.match(
+			warnings(`{kind: offline}\nserver: {public_url: '${address}'}`),
+			[/3:22: server\.public_url: looks like/],
+			address,
+		)
+	for (const more of [
+		'api_key: sk$NAME',
+		'api_key: a<b>c',
+		'api_key: $1',
+		'api_key: {secret: NAME}',
+		'api_key: "${NAME}"',
+		'base_url: https://example.com/%AB%CD/$metadata',
+	])
+		t.strictSame(warnings(provider(more), { NAME: '<text>' }), [], more)
+	t.strictSame(warnings('{kind: openai, model: <m>}'), [], 'neither a secret nor an address')
 	t.end()
 })
 
