@@ -3,7 +3,13 @@
  * gateway stores it together with the messages, so no message is lost, however the connection ends.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ChannelError, IncomingFile, IncomingMessage, Link } from '../../plugins/channels/adapter.ts'
+import type {
+	ChannelError,
+	IncomingFile,
+	IncomingMessage,
+	Link,
+	QuotedMessage,
+} from '../../plugins/channels/adapter.ts'
 import { orElse } from './homeserver.ts'
 import type { Call } from './homeserver.ts'
 import type { Config } from './index.ts'
@@ -134,10 +140,11 @@ export async function openFeed(
 		const isPrivate = Object.keys(people).length === 2
 		const mentioned = content['m.mentions']?.user_ids
 		const replied_to = relation?.is_falling_back === true ? undefined : relation?.['m.in_reply_to']?.event_id
+		const quoted = isId(replied_to) ? await quotedIn(room_id, replied_to, people) : undefined
 		const addressed =
 			isPrivate ||
 			(Array.isArray(mentioned) ? mentioned.includes(bot.user_id) : text.includes(bot.user_id)) ||
-			(isId(replied_to) && (await isMine(room_id, replied_to)))
+			quoted?.own === true
 		const thread_id = relation?.rel_type === 'm.thread' ? relation.event_id : undefined
 		const name = people[sender]?.display_name
 		return [
@@ -149,6 +156,7 @@ export async function openFeed(
 				addressed,
 				...(attachment !== undefined && { attachment }),
 				...(file && { attachments: [file] }),
+				...(quoted && { quoted }),
 			},
 		]
 	}
@@ -163,10 +171,16 @@ export async function openFeed(
 		return joined
 	}
 
-	async function isMine(room_id: string, event_id: string): Promise<boolean> {
-		const answer = call<{ sender: string }>('GET', ['rooms', room_id, 'event', event_id])
-		const { sender } = await answer.catch(orElse({ sender: '' })) // there is no such event
-		return sender === bot.user_id
+	/** The message to which another message replies. Undefined if it does not exist, or the bot may not read it. */
+	async function quotedIn(room_id: string, event_id: string, people: Members): Promise<QuotedMessage | undefined> {
+		const answer = call<MatrixEvent>('GET', ['rooms', room_id, 'event', event_id])
+		const event = await answer.catch(orElse(undefined))
+		if (!event) return undefined
+		const { type, content, sender } = event
+		const fileKind = attachments.get(type === 'm.room.encrypted' ? type : content.msgtype)
+		const text = fileKind !== undefined ? `[${fileKind}]` : typeof content.body === 'string' ? content.body : ''
+		const name = people[sender]?.display_name
+		return { text, ...(typeof name === 'string' && { sender: name }), own: sender === bot.user_id }
 	}
 }
 

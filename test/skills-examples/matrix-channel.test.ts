@@ -155,13 +155,27 @@ void t.test('as the README says: copied, switched on, invited, paired, talked to
 	// A group: what is not for the bot is left alone, a mention is answered where it was said.
 	const group = server.room(alice, bot, server.user('carol', 'Carol'))
 	await gateway.request('POST', '/v1/channels/pair', { body: { agent_id: 'ada', channel_id, external_chat_id: group } })
-	server.say(group, alice, 'lunch?')
+	const lunch = server.say(group, alice, 'lunch?')
 	const mention = { msgtype: 'm.text', body: 'helper: and dinner?', 'm.mentions': { user_ids: [bot] } }
 	const asked = server.say(group, alice, mention)
 	const reply = await said(group, bot, 'dinner')
 	t.equal(reply.reply_to, asked)
 	t.notOk(reply.text.includes('helper:'))
 	t.notOk(server.shown(group, bot).some(({ text }) => text.includes('lunch')))
+
+	// The agent gets the message that another one replies to.
+	const replyTo = (event_id: string, body: string): string =>
+		server.say(group, alice, { ...mention, body, 'm.relates_to': { 'm.in_reply_to': { event_id } } })
+	const asks = (body: string) =>
+		stream.waitFor(({ event_type, payload }) => event_type === 'message.user' && String(payload.content).includes(body))
+	const ofQuoted = async (event_id: string, body: string): Promise<unknown> => {
+		const [event] = await Promise.all([asks(body), replyTo(event_id, body)])
+		return event.payload.content
+	}
+	t.match(await ofQuoted(lunch, 'who said it?'), /A reply to a message from "Alice", quoted here: "lunch\?"/)
+	t.match(await ofQuoted(reply.id, 'what was it?'), /A reply to your message, quoted here: ".*dinner/)
+	const image = server.say(group, alice, { msgtype: 'm.image', body: 'cat.jpg', url: 'mxc://matrix.test/cat' })
+	t.match(await ofQuoted(image, 'what is on it?'), /\[an image\]/)
 })
 
 void t.test('its code is edited, broken, switched off and on while another channel talks', async (t) => {
