@@ -62,14 +62,12 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 				WAITING_LIMIT,
 				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel are already waiting`),
 			),
-			news: openNews((event_type, payload) => {
+			news: openNews((event_type, payload, { connection }) => {
 				const about = { channel_id, type, ...payload }
 				if (event_type === 'channel.connected') log.info(about, 'a channel is connected')
-				else
-					log.warn(
-						about,
-						event_type === 'channel.error' ? 'a channel has an error' : 'a channel is no longer connected',
-					)
+				else if (event_type === 'channel.error') log.warn(about, 'a channel has an error')
+				else if (connection === 'connecting') log.info(about, 'a channel connects again after a change')
+				else log.warn(about, 'a channel is no longer connected')
 				return emitOrLog(ctx, { event_type, payload: about })
 			}, signal),
 		}

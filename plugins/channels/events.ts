@@ -35,7 +35,7 @@ export default {
 		description: 'A channel lost its connection and reconnects.',
 		payload: {
 			...channel,
-			error: 'The reason, or null.',
+			error: 'The reason; null after a change of its settings or its plugin.',
 		},
 	},
 	'channel.paired': {

@@ -23,7 +23,7 @@ const WAITING_LIMIT = 32
  * must not throw.
  */
 export function openNews(
-	emit: (type: NewsType, payload: { bot?: string | null; error?: string | null }) => Promise<void>,
+	emit: (type: NewsType, payload: { bot?: string | null; error?: string | null }, state: ChannelState) => Promise<void>,
 	signal: AbortSignal,
 ): (state: ChannelState) => void {
 	let up = false
@@ -39,18 +39,18 @@ export function openNews(
 		const isUp = next.connection === 'connected'
 		if (isUp && !up) {
 			await turn()
-			await emit('channel.connected', { bot: next.bot })
+			await emit('channel.connected', { bot: next.bot }, next)
 			error = null
 		} else if (!isUp && up) {
 			await turn()
-			await emit('channel.disconnected', { error: next.last_error })
+			await emit('channel.disconnected', { error: next.last_error }, next)
 			error = next.last_error
 		}
 		up = isUp
 		const isNew = next.last_error !== null && next.last_error !== error
 		if (!isNew) return
 		await turn()
-		await emit('channel.error', { error: next.last_error })
+		await emit('channel.error', { error: next.last_error }, next)
 		error = next.last_error
 	}
 	const reportAll = async (): Promise<void> => {

@@ -1,14 +1,28 @@
 /** What the log tells of things that go wrong in the background. */
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
+import { addChannel } from '../support/loop.ts'
 import { servers, stdio, until } from '../support/mcp.ts'
 import { spawnGateway } from '../support/process.ts'
 import { addSkill, programText } from '../support/skills.ts'
 import { eventually } from '../support/wait.ts'
 
-const home = makeHome({ config: 'skills: {cpu_s: 1, wall_time_s: 600}\n' })
+const settings = 'skills: {cpu_s: 1, wall_time_s: 600}\n'
+const quiet = `export default {
+	name: 'quiet',
+	needs: ['channels'],
+	config: (joi) => joi.object({ note: joi.string() }),
+	start: (ctx) => ctx.extend('channel', {
+		type: 'quiet',
+		label: 'Quiet',
+		can: { formats: [{ markup: 'plain', max_length: 100 }] },
+		connect: () => ({ send() {}, close() {} }),
+	}),
+}`
+const home = makeHome({ config: `${settings}plugins: {quiet: true}\n`, files: { 'plugins/quiet/index.js': quiet } })
 t.teardown(() => rmSync(home, { recursive: true, force: true }))
 const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })
 t.teardown(() => gateway.end())
@@ -60,4 +74,19 @@ void t.test('of a call of a skill that its limits ended', async (t) => {
 	const [line, ...more] = await logged('skill', 'busy')
 	t.match(line, { level: WARN, agent: 'ada', code: 'sandbox_timeout', msg: /more than 1 s \(skills\.cpu_s\)$/ })
 	t.strictSame(more, [])
+})
+
+void t.test('of a channel that connects again because its plugin changed: no lost connection', async (t) => {
+	const id = await addChannel({ request } as TestGateway, 'quiet-token', { type: 'quiet' })
+	await logged('channel_id', id)
+	writeFileSync(join(home, 'config/gateway.yaml'), `${settings}plugins: {quiet: {note: changed}}\n`)
+	const ofChannel = await eventually(
+		() => lines('channel_id', id),
+		({ length }) => length > 2,
+	)
+	t.match(ofChannel, [
+		{ level: INFO, msg: 'a channel is connected' },
+		{ level: INFO, msg: 'a channel connects again after a change' },
+		{ level: INFO, msg: 'a channel is connected' },
+	])
 })
