@@ -1,6 +1,6 @@
 import { timeOfId } from '../../../core/util/ids.ts'
 import type { Client } from './client.ts'
-import { positionAt, recordOf } from './log-record.ts'
+import { isRecordSubject, positionAt, recordOf } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'
 import { messagesFrom } from './read-stream.ts'
 import type { Recent } from './recent.ts'
@@ -24,14 +24,15 @@ export async function findEvent(
 	const wanted = Buffer.from(event_id)
 	for (const record of recent.records()) {
 		// Much cheaper than decoding each record.
-		const position = record.data.includes(wanted) ? positionIn(recordOf(record), event_id) : null
+		const position = record.data.includes(wanted) ? positionIn(recordOf(names.events, record), event_id) : null
 		if (position !== null) return position
 	}
 	const start_time = new Date(time - EARLIEST_MS).toISOString()
 	let read = 0
 	for await (const message of messagesFrom(client, names.events, { start_time })) {
 		if (message.time > time + LATEST_MS || ++read > RECORDS) return null
-		const position = message.data.includes(wanted) ? positionIn(recordOf(message), event_id) : null
+		const isCandidate = message.data.includes(wanted) && isRecordSubject(names, message.subject)
+		const position = isCandidate ? positionIn(recordOf(names.events, message), event_id) : null
 		if (position !== null) return position
 	}
 	return null

@@ -5,6 +5,7 @@ import { invalid } from '../../../core/store/keys.ts'
 import { entriesOf, rowOf } from '../../../core/store/log-rows.ts'
 import type { LogRow } from '../../../core/store/log-rows.ts'
 import type { LogEntry } from '../../../core/store/ports.ts'
+import type { Names } from './streams.ts'
 
 export interface LogRecord {
 	/** The position of the message in the stream. */
@@ -26,12 +27,23 @@ export function encodeRecord(run: string | null, before: number, entries: readon
 	return encodeValue([run, before, entries.map(rowOf)], 0)
 }
 
-export function recordOf({ seq, data }: { seq: number; data: Buffer }): LogRecord {
+/** Whether the gateway stores records under this subject. Whoever may publish to the stream can store others there. */
+export function isRecordSubject({ prefix }: Names, subject: string): boolean {
+	const root = `${prefix}.ev.`
+	return subject.startsWith(root) && /^(?:0\.[\w-]+|g\.\d+)$/.test(subject.slice(root.length))
+}
+
+/** Throws `store_damaged`, with the remedy, if the message of the stream cannot be read. */
+export function recordOf(stream: string, { seq, data }: { seq: number; data: Buffer }): LogRecord {
 	try {
 		const [run, before, rows] = decodeValue(data, 0, data.length) as [string | null, number, LogRow[]]
 		return { seq, run, before, entries: entriesOf(run, rows), size: data.length }
 	} catch (error) {
-		throw new Fault('store_damaged', `the message ${seq} of the log in the cluster cannot be read`, { cause: error })
+		throw new Fault(
+			'store_damaged',
+			`the message ${seq} of the stream ${stream} cannot be read: restore copies of the streams; if no gateway wrote it, remove it (nats stream rmm ${stream} ${seq})`,
+			{ cause: error },
+		)
 	}
 }
 

@@ -1,6 +1,6 @@
 /** Reads the records of the log in order, from memory or from the cluster. */
 import type { Client } from './client.ts'
-import { recordOf } from './log-record.ts'
+import { isRecordSubject, recordOf } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'
 import { messagesFrom } from './read-stream.ts'
 import type { Recent } from './recent.ts'
@@ -20,7 +20,7 @@ export function openLogSource(client: Client, names: Names, recent: Recent, firs
 		const next_by_subj = run === undefined ? `${names.prefix}.ev.>` : runSubject(names, run)
 		for await (const message of messagesFrom(client, names.events, { seq, next_by_subj })) {
 			if (message.seq >= end) return
-			if (message.data.length > 0) yield recordOf(message)
+			if (isRecordSubject(names, message.subject)) yield recordOf(names.events, message)
 		}
 	}
 
@@ -33,13 +33,13 @@ export function openLogSource(client: Client, names: Names, recent: Recent, firs
 				next = start
 			}
 			// Records that are added meanwhile are newer than what the reader asked for.
-			for (const record of recent.records(run)) if (record.seq >= next) yield recordOf(record)
+			for (const record of recent.records(run)) if (record.seq >= next) yield recordOf(names.events, record)
 		},
 		/** Records at `seq` and before it, the newest first. */
 		async *backwards(seq: number, run?: string): AsyncGenerator<LogRecord> {
 			const start = recent.from()
 			for (const record of recent.records(run).toReversed())
-				if (record.seq <= seq && record.seq >= start) yield recordOf(record)
+				if (record.seq <= seq && record.seq >= start) yield recordOf(names.events, record)
 			let end = Math.min(seq + 1, start)
 			for (let size = WINDOW; end > first();) {
 				const from = Math.max(1, end - size)

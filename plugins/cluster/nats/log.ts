@@ -53,7 +53,7 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 		if (known !== undefined) return known
 		const found = await client.last(names.events, runSubject(names, run))
 		// An append may have been accepted meanwhile.
-		const end = ends.get(run) ?? (found && recordOf(found).entries.at(-1)?.event.sequence) ?? 0
+		const end = ends.get(run) ?? (found && recordOf(names.events, found).entries.at(-1)?.event.sequence) ?? 0
 		ends.set(run, end)
 		return end
 	}
@@ -114,7 +114,8 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 			lease.mustHold()
 			await delivered
 			const found = await client.last(names.events, runSubject(names, run))
-			const end = (found && found.seq <= seqOf(head) && recordOf(found).entries.at(-1)?.event.sequence) || 0
+			const end =
+				(found && found.seq <= seqOf(head) && recordOf(names.events, found).entries.at(-1)?.event.sequence) || 0
 			return readJournal(source, run, end)
 		},
 		subscribe: (heard) => listeners.add(heard),

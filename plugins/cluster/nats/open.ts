@@ -17,7 +17,7 @@ import { openOrderedWriter } from './ordered-writer.ts'
 import { loadKeys } from './load-keys.ts'
 import { openEventLog } from './log.ts'
 import { openLogSource } from './log-source.ts'
-import { positionAt, recordOf, seqOf } from './log-record.ts'
+import { isRecordSubject, positionAt, recordOf, seqOf } from './log-record.ts'
 import { openStoredQueue } from './queue.ts'
 import { ownName } from '../../../core/util/own-name.ts'
 import { answerDiscovery, discoverGateways } from './discovery.ts'
@@ -123,7 +123,7 @@ async function opened(
 	const records = recordsUnder(roots.records)
 	const internal = recordsUnder(roots.internal)
 	const head = await headOf(client, names)
-	const recent = await recentOf(client, names, seqOf(head))
+	const recent = await recentOf(client, names, seqOf(head), log)
 	const source = openLogSource(client, names, recent, () => events.state.first_seq)
 	const eventLog = openEventLog({
 		client,
@@ -237,13 +237,15 @@ async function passBarrier(client: Client, names: Names, lease: Lease): Promise<
 	}
 }
 
-async function recentOf(client: Client, names: Names, last: number): Promise<Recent> {
+async function recentOf(client: Client, names: Names, last: number, log: NatsOptions['log']): Promise<Recent> {
 	const from = Math.max(1, last - RECENT + 1)
 	const recent = openRecent(from)
 	if (last === 0) return recent
-	for await (const { seq, data } of messagesUntil(client, names.events, { seq: from }, last))
-		// The barrier has no body.
-		if (data.length > 0) recent.add({ seq, run: recordOf({ seq, data }).run, data })
+	for await (const { subject, seq, data } of messagesUntil(client, names.events, { seq: from }, last)) {
+		if (isRecordSubject(names, subject)) recent.add({ seq, run: recordOf(names.events, { seq, data }).run, data })
+		else if (data.length > 0)
+			log?.warn(`the message ${seq} of the stream ${names.events} was skipped: no gateway writes to ${subject}`)
+	}
 	return recent
 }
 
@@ -252,7 +254,7 @@ async function headOf(client: Client, names: Names): Promise<number> {
 	const subjects = [`${names.prefix}.ev.0.>`, `${names.prefix}.ev.g.>`]
 	const found = await Promise.all(subjects.map((subject) => client.last(names.events, subject)))
 	const newest = found.flatMap((one) => one ?? []).toSorted((a, b) => b.seq - a.seq)[0]
-	return newest ? positionAt(newest.seq, recordOf(newest).entries.length - 1) : 0
+	return newest ? positionAt(newest.seq, recordOf(names.events, newest).entries.length - 1) : 0
 }
 
 /** Reads the format, or marks a new installation with the current one. Refuses a format that this program cannot read. */

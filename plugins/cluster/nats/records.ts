@@ -116,7 +116,7 @@ export function openRecords(options: RecordsOptions): Records {
 		if (write) await withTimeout(write.done)
 		const found = await read(key)
 		if (!found) return undefined
-		const entry = { key: splitKey(key), value: valueOf(key, found.bytes), rev: String(found.seq) }
+		const entry = { key: splitKey(key), value: valueOf(stream, key, found), rev: String(found.seq) }
 		return { entry, bytes: found.bytes.length }
 	}
 
@@ -170,7 +170,11 @@ export function openRecords(options: RecordsOptions): Records {
 			}
 			for (const [at, { key, bytes }] of first === null ? [] : changes.entries()) {
 				const rev = String((first as number) + at)
-				watchers.tell(key, () => ({ key: splitKey(key), ...(bytes && { value: valueOf(key, bytes) }), rev }))
+				watchers.tell(key, () => ({
+					key: splitKey(key),
+					...(bytes && { value: valueOf(stream, key, { bytes, seq: rev }) }),
+					rev,
+				}))
 			}
 			resolve()
 		}
@@ -265,12 +269,14 @@ function* keysOf(
 	}
 }
 
-function valueOf(key: string, bytes: Buffer): unknown {
+function valueOf(stream: string, key: string, { bytes, seq }: { bytes: Buffer; seq: number | string }): unknown {
 	try {
 		return decodeValue(bytes, 0, bytes.length)
 	} catch (error) {
-		throw new Fault('store_damaged', `the record ${JSON.stringify(splitKey(key))} in the cluster cannot be read`, {
-			cause: error,
-		})
+		throw new Fault(
+			'store_damaged',
+			`the record ${JSON.stringify(splitKey(key))}, message ${seq} of the stream ${stream}, cannot be read: restore copies of the streams; if no gateway wrote it, remove it (nats stream rmm ${stream} ${seq})`,
+			{ cause: error },
+		)
 	}
 }

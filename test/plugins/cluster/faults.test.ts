@@ -9,6 +9,7 @@ import { openClient } from '../../../plugins/cluster/nats/client.ts'
 import { openNats } from '../../../plugins/cluster/nats/open.ts'
 import type { NatsEngine, NatsOptions } from '../../../plugins/cluster/nats/open.ts'
 import { infoOf, namesOf } from '../../../plugins/cluster/nats/streams.ts'
+import { joinKey } from '../../../core/store/keys.ts'
 import type { Key } from '../../../core/store/ports.ts'
 import { newId } from '../../../core/util/ids.ts'
 import { entry } from '../../contracts/store/log.ts'
@@ -335,6 +336,48 @@ for (const removed of ['state', 'events'] as const)
 			await empty[Symbol.asyncDispose]()
 		},
 	)
+
+void t.test('a message that no gateway wrote is skipped or named', { skip: withoutNats() }, async (t) => {
+	await using cluster = await startNats(1)
+	const warnings: unknown[] = []
+	const log = { warn: (line: unknown) => warnings.push(line) } as unknown as NatsOptions['log']
+	const open = (): Promise<NatsEngine> => openNats({ url: cluster.url, prefix: 'stray', replicas: 1, log })
+	const operator = await openClient({ url: cluster.url })
+	t.teardown(() => operator.close())
+	const publish = async (stream: string, kind: string, key: string): Promise<number> => {
+		const { config } = await infoOf(operator, stream)
+		const root = config.subjects.find((one) => one.endsWith(`.${kind}.>`))?.slice(0, -1)
+		return (await operator.ask(`${root}${key}`, 'hello', {})).json<{ seq: number }>().seq
+	}
+	const engine = await open()
+	await engine.log.append('r', 0, [entry('r', 1)])
+	await engine[Symbol.asyncDispose]()
+
+	const skipped = await publish('stray_events', 'ev', 'greeting')
+	const behind = await open()
+	await behind.log.append('r', 1, [entry('r', 2)])
+	await behind[Symbol.asyncDispose]()
+	const after = await open()
+	t.match(warnings, [
+		`the message ${skipped} of the stream stray_events was skipped: no gateway writes to stray.ev.greeting`,
+	])
+	t.equal((await after.log.journal('r')).last, 2)
+	t.equal((await after.log.read({}, null, 10)).entries.length, 2)
+	await after[Symbol.asyncDispose]()
+
+	// As damage would be.
+	const seq = await publish('stray_events', 'ev', `0.${Buffer.from('other').toString('base64url')}`)
+	const says = `the message ${seq} of the stream stray_events cannot be read: .*\\(nats stream rmm stray_events ${seq}\\)$`
+	await t.rejects(open(), { code: 'store_damaged', message: new RegExp(says) })
+	await operator.api('STREAM.MSG.DELETE.stray_events', { seq })
+	const key = Buffer.from(joinKey(['odd'])).toString('base64url')
+	const record = await publish('stray_state', 'kv', `r.0.${key}`)
+	await using last = await open()
+	await t.rejects(last.store.get(['odd']), {
+		code: 'store_damaged',
+		message: new RegExp(`message ${record} of the stream stray_state, .*rmm stray_state ${record}`),
+	})
+})
 
 for (const purged of ['state', 'events'] as const)
 	void t.test(
