@@ -12,6 +12,7 @@ import { listenProblem } from './listening.ts'
 import type { Address, ListenAt } from './listening.ts'
 import type { Logger } from '../log/log.ts'
 import { http } from './node-http.ts'
+import { openFilesWatch } from './open-files.ts'
 import { answerSocket, safetyHeaders } from './raw-answer.ts'
 import { REQUEST_ID, requestIdFor, underRequestId } from './request-id.ts'
 import { endUnsent, unsentLimits } from './unsent-answers.ts'
@@ -74,6 +75,7 @@ export class Listeners {
 	#open = 0
 	readonly #closed = (): void => void this.#open--
 	readonly #endUnsent: ReturnType<typeof endUnsent>
+	readonly #watchOpenFiles: () => void
 	#checking: NodeJS.Timeout | undefined
 
 	/** `handed`: file descriptors of sockets that another process opened, which are used instead of the configured addresses. */
@@ -81,6 +83,7 @@ export class Listeners {
 		this.#log = log
 		this.#handed = handed
 		this.#endUnsent = endUnsent(limits, log)
+		this.#watchOpenFiles = openFilesWatch(log, () => this.#connections.size === 0)
 	}
 
 	/** Requests whose answers have not ended yet, including open streams. */
@@ -215,6 +218,7 @@ export class Listeners {
 		}
 		server.on('connection', (socket: Socket) => {
 			this.#connections.add(socket)
+			this.#watchOpenFiles()
 			socket.once('close', () => this.#connections.delete(socket))
 		})
 		server.on('request', pass)

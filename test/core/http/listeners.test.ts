@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import net from 'node:net'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { Listeners } from '../../../core/http/listeners.ts'
 import { startHost } from '../../support/host.ts'
@@ -221,4 +224,17 @@ void t.test('a connection that is never idle does not hold up the end', async (t
 	second.end('two')
 	t.match(await answers, /connection: keep-alive\r\n.*\r\none.*connection: close\r\n.*\r\ntwo$/is)
 	await closed
+})
+
+void t.test('it is logged that no more files can be opened', { skip: process.platform === 'win32' }, async (t) => {
+	const program = fileURLToPath(new URL('../../fixtures/few-files.ts', import.meta.url))
+	const child = spawn('sh', ['-c', 'ulimit -n 60 && exec "$0" "$1"', process.execPath, program], {
+		stdio: ['ignore', 'pipe', 'inherit'],
+	})
+	t.teardown(() => child.kill())
+	const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+	const port = Number((await lines.next()).value)
+	const sockets = Array.from({ length: 60 }, () => net.connect(port, '127.0.0.1').on('error', () => {}))
+	t.teardown(() => sockets.forEach((socket) => socket.destroy()))
+	t.match((await lines.next()).value, /the limit of this process for open files .* is reached, .*raise LimitNOFILE/)
 })
