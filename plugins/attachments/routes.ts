@@ -4,12 +4,13 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import { findBlob, readPieces } from './read-blob.ts'
 import { bodyOf } from './request-body.ts'
 import { Fault } from '../../core/errors.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { Attachments, AttachmentSettings } from './contract.ts'
 
-const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const name = agentName
 const digest = Joi.string()
 	.pattern(/^sha256:[0-9a-f]{64}$/, 'sha256: and 64 hexadecimal digits')
 	.required()

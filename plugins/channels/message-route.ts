@@ -1,6 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Channels } from './contract.ts'
 
@@ -25,7 +26,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 			plugins: { openapi: { errors: [404, 409, 429] } },
 			validate: {
 				params: Joi.object({
-					name: Joi.string().max(64).required().description('Name of the agent.').example('ada'),
+					name: agentName,
 					id: aConversation
 						.pattern(/^[\x21-\x7e]{1,400}$/, '1 to 400 printable ASCII characters')
 						.description(

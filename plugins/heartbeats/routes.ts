@@ -1,12 +1,13 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
 import { changeKeys, requestKeys } from './request.ts'
 
 const iso = Joi.string().isoDate()
-const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const name = agentName
 const id = Joi.string()
 	.max(64)
 	.required()

@@ -2,6 +2,7 @@ import type { Request, Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, statusOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { WaitingRequest } from '../auth/contract.ts'
@@ -17,7 +18,7 @@ const HISTORY_LIMIT = 1_000
 const SESSION = /^[\x21-\x7e]{1,400}$/
 
 const success = Joi.valid(true).required()
-const params = Joi.object({ name: Joi.string().max(64).required().description('Name of the agent.').example('ada') })
+const params = Joi.object({ name: agentName })
 const aSession = Joi.string().required().example('0197a4c2-6938-7609-84ee-295a6b7c8d9e')
 const failure = Joi.object({
 	success: Joi.valid(false).required(),

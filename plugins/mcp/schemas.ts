@@ -2,6 +2,7 @@
 import { isAbsolute } from 'node:path'
 import type { LanguageMessages, StringSchema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
+import { agentName } from '../shared/agent-name.ts'
 
 const TEXT_LIMIT = 4_096
 const VALUE_LIMIT = 8_192
@@ -12,7 +13,7 @@ export interface ServerParams {
 	mcp_id: string
 }
 
-const agent = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const agent = agentName
 export const params = Joi.object({ id: agent })
 export const paramsOfServer = Joi.object({
 	id: agent,

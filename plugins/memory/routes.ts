@@ -2,6 +2,7 @@ import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
 import type { LongTermMemory, MemorySettings } from './contract.ts'
@@ -10,7 +11,7 @@ import { content, DEFAULT_RESULTS, limit, QUERY_CHARACTERS, replaces, storedEven
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
-const id = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const id = agentName
 const uuid = Joi.string().required().example('0197a4c2-6716-7487-82cc-0738495a6b7c')
 const memoryId = uuid.max(64).description('Id of the memory.')
 const compactionId = uuid.max(64).description('Id of the compaction.')

@@ -1,13 +1,14 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
 import { content, version } from './primitives.ts'
 import { changed } from './profiles.ts'
 import type { OwnProfiles } from './profiles.ts'
 
-const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const name = agentName
 const iso = Joi.string().isoDate()
 const text = Joi.string().allow('').required().example('Ada keeps the books of Grace Bell.')
 const number = version.required().description('Every change adds 1; 0 if it was never written.').example(3)

@@ -1,9 +1,9 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Runs } from './contract.ts'
-import { agentName } from './run-view.ts'
 
 const approval_id = Joi.string()
 	.max(64)

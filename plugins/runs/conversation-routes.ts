@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
@@ -7,7 +8,7 @@ import type { RunRecord, Runs } from './contract.ts'
 import { mustExist } from './conversation.ts'
 import { listConversations, readConversation } from './conversations.ts'
 import type { Conversation } from './conversations.ts'
-import { agentName, aRun, emptyBody, message, run, statuses } from './run-view.ts'
+import { aRun, emptyBody, message, run, statuses } from './run-view.ts'
 
 const limit = Joi.number().integer().min(1).max(500).default(50)
 const A_RUN_ID = '[0-9a-f-]{36}'

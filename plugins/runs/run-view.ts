@@ -31,7 +31,6 @@ export function view(record: RunRecord, open_question: OpenQuestion | null) {
 
 const iso = Joi.string().isoDate()
 export const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
-export const agentName = Joi.string().max(64).required().description('Name of the agent.').example('ada')
 export const aRun = Joi.string().required().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
 export const runId = aRun.max(64).description('Id of the run.')
 export const aQuestion = Joi.string().required().example('0197a4c2-6827-7598-93dd-18495a6b7c8d')

@@ -2,6 +2,7 @@ import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { Credentials } from '../auth/contract.ts'
@@ -115,7 +116,7 @@ const review = Joi.object({
 	.id('SkillReview')
 	.example(exampleReview)
 
-const ofAgent = { id: Joi.string().max(64).required().description('Name of the agent.').example('ada') }
+const ofAgent = { id: agentName }
 const ofSkill = {
 	...ofAgent,
 	skill_id: Joi.string().max(64).required().description('Id of the skill.').example(exampleOfSkill.id),

@@ -2,6 +2,7 @@ import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
+import { agentName } from '../shared/agent-name.ts'
 import { peerOf } from '../shared/peer.ts'
 import { scoped } from '../shared/scopes.ts'
 import { INSTRUCTIONS_LIMIT } from './primitives.ts'
@@ -10,7 +11,7 @@ import { custom, scheme, secret } from './scheme-fields.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
 const iso = Joi.string().isoDate()
-const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const name = agentName
 const aSlug = Joi.string().required().example('deploys')
 const slug = aSlug.max(64).description('Name of the webhook.')
 const aToken = Joi.string().required().example('token-of-the-webhook')
