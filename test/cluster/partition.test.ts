@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Test } from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { freePorts, startNats, withoutNats } from '../support/nats.ts'
@@ -10,9 +11,9 @@ import { spawnGateway } from '../support/process.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/wait.ts'
 
-void t.test('a gateway stops although its NATS servers are gone', { skip: withoutNats() }, async (t) => {
+/** A gateway on a cluster of one server, and the model that its runs wait for. */
+async function startPlace(t: Test) {
 	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
-	t.teardown(() => Promise.all([cluster[Symbol.asyncDispose](), model.stop()]))
 	const home = makeHome({
 		config: `
 server: { shutdown_grace_s: 0 }
@@ -21,8 +22,14 @@ providers:
   held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
 `,
 	})
+	t.teardown(() => Promise.all([cluster[Symbol.asyncDispose](), model.stop()]))
 	const gateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
+	return { cluster, model, home, gateway }
+}
+
+void t.test('a gateway stops although its NATS servers are gone', { skip: withoutNats() }, async (t) => {
+	const { cluster, model, gateway } = await startPlace(t)
 	await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'anna' } })
 	await send(`${gateway.url}/v1/agents/anna/runs`, 'POST', { body: { prompt: 'go' } })
 	const call = await model.called('go')
@@ -36,22 +43,9 @@ providers:
 const skip = process.env.SVC_TEST_CLUSTER === 'all' ? withoutNats() : 'it takes long: SVC_TEST_CLUSTER=all'
 
 void t.test('requests get 503, runs pause, and both continue', { skip, timeout: 240_000 }, async (t) => {
-	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
-	const home = makeHome({
-		config: `
-server: { shutdown_grace_s: 0 }
-store: { url: '${cluster.url}', replicas: 1 }
-providers:
-  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
-`,
-	})
-	const gateway = await spawnGateway(home)
+	const { cluster, model, gateway, home } = await startPlace(t)
 	const server = cluster.nodes[0]?.child
-	t.teardown(async () => {
-		server?.kill('SIGCONT')
-		await gateway.kill()
-		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
-	})
+	t.teardown(() => server?.kill('SIGCONT'))
 	// It starts again when the cluster is back, with another port.
 	const urlOf = (): string => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }).url
 	const request = async (method: string, path: string, body?: unknown) =>
