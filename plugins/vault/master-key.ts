@@ -49,7 +49,8 @@ const ID_LENGTH = 7
 const VARIABLE = 'SVC_VAULT_KEY'
 const CREDENTIAL = 'svc-vault-key'
 const FILE = 'keys/vault.key'
-export const ifLost = 'if it is lost, svc vault reset deletes all secrets and grants and makes the vault usable again'
+export const ifLost =
+	"if the vault's key is lost, svc vault reset deletes all secrets and grants and makes the vault usable again"
 const FORM = '32 bytes as base64, base64url or hex; `openssl rand -base64 32` creates one'
 
 /**

@@ -102,7 +102,7 @@ void t.test('with another key the vault is locked, and with the right one it ope
 	await isLocked(
 		t,
 		await open(place, { env: another }),
-		/a different key from SVC_VAULT_KEY; .*SVC_VAULT_KEY_OLD.*if it is lost, .*svc vault reset/,
+		/a different key from SVC_VAULT_KEY; .*SVC_VAULT_KEY_OLD.*if the vault's key is lost, .*svc vault reset/,
 	)
 	await isOpen(t, place)
 
@@ -113,7 +113,7 @@ void t.test('with another key the vault is locked, and with the right one it ope
 	await isLocked(
 		t,
 		await open(place),
-		/the key of the vault is missing: there is no .*vault\.key.*if it is lost, .*svc vault reset/,
+		/the key of the vault is missing: there is no .*vault\.key.*if the vault's key is lost, .*svc vault reset/,
 	)
 	t.notOk(existsSync(keyFile(place)), 'no new key is made for an old vault')
 	mkdirSync(keyFile(place))
