@@ -163,19 +163,20 @@ void t.test('as the README says: copied, switched on, invited, paired, talked to
 	t.notOk(reply.text.includes('helper:'))
 	t.notOk(server.shown(group, bot).some(({ text }) => text.includes('lunch')))
 
-	// The agent gets the message that another one replies to.
+	// The agent receives the message to which another one replies.
 	const replyTo = (event_id: string, body: string): string =>
 		server.say(group, alice, { ...mention, body, 'm.relates_to': { 'm.in_reply_to': { event_id } } })
-	const asks = (body: string) =>
+	const messageWith = (body: string) =>
 		stream.waitFor(({ event_type, payload }) => event_type === 'message.user' && String(payload.content).includes(body))
-	const ofQuoted = async (event_id: string, body: string): Promise<unknown> => {
-		const [event] = await Promise.all([asks(body), replyTo(event_id, body)])
-		return event.payload.content
+	const receivedReply = async (event_id: string, body: string): Promise<unknown> => {
+		const received = messageWith(body)
+		replyTo(event_id, body)
+		return (await received).payload.content
 	}
-	t.match(await ofQuoted(lunch, 'who said it?'), /A reply to a message from "Alice", quoted here: "lunch\?"/)
-	t.match(await ofQuoted(reply.id, 'what was it?'), /A reply to your message, quoted here: ".*dinner/)
+	t.match(await receivedReply(lunch, 'who said it?'), /A reply to a message from "Alice", quoted here: "lunch\?"/)
+	t.match(await receivedReply(reply.id, 'what was it?'), /A reply to your message, quoted here: ".*dinner/)
 	const image = server.say(group, alice, { msgtype: 'm.image', body: 'cat.jpg', url: 'mxc://matrix.test/cat' })
-	t.match(await ofQuoted(image, 'what is on it?'), /\[an image\]/)
+	t.match(await receivedReply(image, 'what is on it?'), /\[an image\]/)
 })
 
 void t.test('its code is edited, broken, switched off and on while another channel talks', async (t) => {
