@@ -17,7 +17,7 @@ export default defineSettings<SkillSettings>({
 				0,
 				64,
 				6,
-				'Additional processes for programs that only wait, and for agents that have no process while another agent uses all; one agent may use at most half of them.',
+				'More processes, for programs that only wait and for agents that have none while another agent uses all; one agent gets at most half of them.',
 			),
 			max_waiting: count(
 				1,

@@ -45,8 +45,9 @@ void t.test('a description names the default', (t) => {
 		const value = flags?.default
 		if (keys || value === undefined) continue
 		const isInWords = patterns !== undefined || items !== undefined || typeof value === 'function'
-		const shown = isInWords ? 'Default ' : `Default ${String(value)}.`
-		t.ok(flags?.description?.includes(shown), `${path}: ${flags?.description}`)
+		const description = flags?.description ?? ''
+		const shows = isInWords ? /Default:? /.test(description) : description.includes(`Default ${String(value)}.`)
+		t.ok(shows, `${path}: ${description}`)
 	}
 	t.end()
 })

@@ -117,7 +117,7 @@ class Follower {
 					lost = false
 				},
 				lost: () => {
-					if (!lost) out.note(out.style.dim('  (the connection is lost; trying again)'))
+					if (!lost) out.note(out.style.dim('  (the connection was lost; reconnecting)'))
 					lost = true
 				},
 			},

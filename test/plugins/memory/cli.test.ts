@@ -53,7 +53,7 @@ void t.test('plugins show what is wrong', async (t) => {
 	const all = await svc(['plugins'])
 	t.match(all.out, /memory +\S+ +running/)
 	t.match(all.out, /broken .*the disk is \\x1b\[31mfull/)
-	t.match((await svc(['plugins', 'broken'])).out, /what is wrong: the disk/)
+	t.match((await svc(['plugins', 'broken'])).out, /problem: +the disk/)
 	t.match((await svc(['plugins', 'memory', '--json'])).json, { name: 'memory', state: 'running' })
 	t.match(await svc(['plugins', 'nothing']), { code: 4, err: /there are: agents,/ })
 })

@@ -65,7 +65,7 @@ void t.test('requests of a minute', async (t) => {
 	const { send } = await tokenOf(gateway, { requests_per_minute: 3 })
 	const other = await tokenOf(gateway, { requests_per_minute: 3 })
 	for (let n = 0; n < 3; n++) t.equal((await send('GET', '/v1/agents')).status, 200)
-	limited(t, await send('GET', '/v1/agents'), /^your token may send 3 requests in a minute/)
+	limited(t, await send('GET', '/v1/agents'), /^your token may send 3 requests per minute/)
 	t.equal((await other.send('GET', '/v1/agents')).status, 200, 'others are not affected')
 	t.match((await other.send('GET', '/v1/auth/me')).body, { kind: 'token', limits: { requests_per_minute: 3 } })
 })

@@ -51,7 +51,7 @@ void t.test('a new channel passes the suite of channels, which notices a fault',
 	const folder = join(home, 'src/my-chat')
 	const tested = await svc(['plugins', 'test'], { cwd: folder })
 	t.equal(tested.code, 0, tested.stdout + tested.stderr)
-	t.match(tested.stdout, 'is lost where its token is taken back')
+	t.match(tested.stdout, 'reports a revoked token')
 	const adapter = join(folder, 'index.ts')
 	writeFileSync(adapter, readFileSync(adapter, 'utf8').replace("error('refused', 'the", "error('failed', 'the"))
 	const broken = await svc(['plugins', 'test', folder])
