@@ -129,8 +129,11 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 
 	#remove(slug: string): void {
 		if (!confirm(`Delete the webhook ${slug}? Its address stops working.`)) return
-		this.#created = undefined
-		this.apply('DELETE', path`/v1/agents/${this.agent}/webhooks/${slug}`)
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/agents/${this.agent}/webhooks/${slug}`)
+			this.#created = undefined
+			await this.enter()
+		})
 	}
 }
 
