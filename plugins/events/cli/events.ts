@@ -22,7 +22,7 @@ Examples:
 				...filterOptions,
 				'-n, --lines <n>': { about: 'begin with this many past events', max: 10_000 },
 				'--since <time>': 'begin this long ago, such as 10m, 2h or 1d, at an ISO 8601 time, or after a cursor',
-				'--stream': 'also show the parts of answers (model.stream); a --type with model.stream shows them, too',
+				'--stream': 'also show the pieces of answers (model.stream), as a --type with model.stream or model.* does',
 				'--count <n>': { about: 'exit after this many events', max: 1_000_000 },
 				'--cursors': 'with --json: each line as {cursor, event}',
 			},
@@ -53,7 +53,7 @@ Examples:
 						opened.resolve()
 					},
 					lost: () => {
-						if (!lost) cli.out.note(cli.out.style.dim('(the connection was lost; reconnecting)'))
+						if (!lost) cli.out.note(cli.out.style.dim('(the connection is lost; reconnecting)'))
 						lost = true
 					},
 				})

@@ -117,7 +117,7 @@ class Follower {
 					lost = false
 				},
 				lost: () => {
-					if (!lost) out.note(out.style.dim('  (the connection was lost; reconnecting)'))
+					if (!lost) out.note(out.style.dim('  (the connection is lost; reconnecting)'))
 					lost = true
 				},
 			},

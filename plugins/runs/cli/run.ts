@@ -20,7 +20,7 @@ export default {
 	arguments: '<agent> [prompt...]',
 	options: {
 		'--attach <file...>':
-			'images, files and recordings for the agent; put it after the prompt, which may then be empty',
+			'images, files and recordings for the agent; put this option after the prompt, which may then be absent',
 		'--conversation <name>': 'name of the conversation; the first run creates it; default: the current session',
 		'--detach': 'only start the run, and show its id',
 	},

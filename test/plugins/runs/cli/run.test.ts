@@ -282,7 +282,7 @@ void t.test('a lost connection is made again, and nothing of the run is missing'
 		const { promise, resolve } = Promise.withResolvers<void>()
 		return { heard: promise, onOutput: (text) => void (text.includes(saying) && resolve()) }
 	}
-	const [began, lost] = [hears('Well,'), hears('connection was lost')]
+	const [began, lost] = [hears('Well,'), hears('connection is lost')]
 	const ran = through(['run', 'ada', 'hold on'], {
 		onOutput: (text) => [began, lost].forEach((one) => one.onOutput(text)),
 	})
@@ -295,7 +295,7 @@ void t.test('a lost connection is made again, and nothing of the run is missing'
 	t.equal(code, 0)
 	t.match(stdout, /Well, still here\.\n$/)
 
-	const [beganAgain, down] = [hears('Well,'), hears('connection was lost')]
+	const [beganAgain, down] = [hears('Well,'), hears('connection is lost')]
 	const outlived = through(['run', 'ada', 'gone by then'], {
 		onOutput: (text) => [beganAgain, down].forEach((one) => one.onOutput(text)),
 	})
@@ -323,7 +323,7 @@ void t.test('what happens while a connection is lost is heard, also where nothin
 		{
 			onOutput: (text) => {
 				if (text.includes('following')) open.resolve()
-				if (text.includes('connection was lost')) lost.resolve()
+				if (text.includes('connection is lost')) lost.resolve()
 			},
 		},
 	)
