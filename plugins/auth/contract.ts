@@ -43,7 +43,7 @@ export interface Token {
 	scopes: string[]
 	/** Patterns of the names of the agents that the token is for, with `*`. Absent: all. */
 	agents?: string[]
-	/** A name for people. */
+	/** A name that people recognize. */
 	label?: string
 	limits?: CallerLimits
 	status: TokenStatus

@@ -13,7 +13,7 @@ import { instantOf } from './instant.ts'
 const iso = Joi.string().isoDate()
 const tokenId = Joi.string().required().example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516')
 const patterns = Joi.array().items(Joi.string().max(200)).example(['ada', 'team-*'])
-const label = Joi.string().max(100).description('A name for people.').example('the ticket system')
+const label = Joi.string().max(100).description('A name that people recognize.').example('the ticket system')
 const limits = Joi.object<CallerLimits>(limitFields(Joi))
 	.min(1)
 	.description('Usage limits. A request over one of them gets 429 with `Retry-After`. Absent: no limits.')
@@ -169,7 +169,7 @@ function newTokenRequest(scopeNames: readonly string[]): ObjectSchema {
 			.min(1)
 			.max(100)
 			.custom(printable)
-			.description('A name for people.')
+			.description('A name that people recognize.')
 			.example('the ticket system'),
 		limits,
 		ttl: Joi.string()

@@ -28,7 +28,8 @@ export const meanings: Readonly<Record<number, Meaning>> = {
 		message: 'the token is unknown; check that it is complete, or create another',
 	},
 	403: {
-		description: 'The token lacks a scope, or the agent a grant or an approval. The message states what is missing.',
+		description:
+			'The token lacks a scope, the agent lacks a grant or an approval, or the caller may not do this. The message states the reason.',
 		code: 'forbidden',
 		message: 'this needs the scope agents:write; the token has agents:read',
 	},
