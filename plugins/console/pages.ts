@@ -8,7 +8,7 @@ import { once } from '../shared/once.ts'
 import { encoded } from '../shared/encoded.ts'
 import { pagePolicy } from '../shared/page-policy.ts'
 
-/** The pages can load files and send requests only from and to this gateway. */
+/** The pages load and run only files of this gateway, and send requests only to it. */
 export const contentSecurityPolicy = pagePolicy(
 	"script-src 'self'",
 	"style-src 'self'",

@@ -23,7 +23,7 @@ export async function follow({ query, signal, onEvent, onOpenChange }: StreamOpt
 				signal,
 				headers: { accept: 'text/event-stream', ...(last !== undefined && { 'last-event-id': last }) },
 			})
-			// If the connection is lost before the first event, the stream resumes from its beginning.
+			// If the connection is lost before the first event, the stream resumes from the position at which it began.
 			last ??= response.headers.get('x-last-event-id') ?? undefined
 			onOpenChange?.(true)
 			failures = 0

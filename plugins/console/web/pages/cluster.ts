@@ -31,7 +31,7 @@ class ClusterPage extends Page {
 							<button @click=${() => this.attempt(() => this.enter())}>Refresh</button>
 						</p>`
 					: html`<p class="note">
-							This gateway stores its data in its own folder. With <code>store.url</code> it stores them in a NATS
+							This gateway stores its data in its own folder. With <code>store.url</code>, it stores its data in a NATS
 							JetStream cluster, so that other gateways can take over.
 						</p>`
 			}
