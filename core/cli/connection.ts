@@ -28,7 +28,7 @@ export interface Connection {
 	silent_ms?: number
 }
 
-/** Sends a request. Throws a CliError if no server responds, or unless the status is 2xx or `accept`. */
+/** Sends a request. Throws a CliError if no server responds, or if the status is neither 2xx nor `accept`. */
 export async function send(
 	connection: Connection,
 	path: string,

@@ -1,6 +1,6 @@
 /**
- * Detects the media type of bytes by their beginning. The declared type counts only for kinds of text, for containers of sound
- * or video, and for unknown binary data. Markup that a browser would execute is never an image.
+ * Detects the media type of bytes by their beginning. The declared type counts only for kinds of text, for containers (of sound
+ * or video, and zip archives), and for unknown binary data. Markup that a browser would execute is never an image.
  */
 import { isTextType } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'

@@ -28,7 +28,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 		known.set(route, demands)
 		return demands
 	}
-	// If a client disconnects early, its request goes on. The events that it still causes must name the caller.
+	// If a client disconnects early, its request continues. The events that it still causes must name the caller.
 	server.events.on('response', ({ plugins, raw: { res } }) => {
 		const { forget } = plugins as Remembered
 		if (!forget) return

@@ -45,10 +45,10 @@ interface Hook {
 export async function webhooks(effort: Effort): Promise<Figure[]> {
 	await using bare = await startPeer(new URL('./peers/bare-hook.ts', import.meta.url))
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
-	const withRuns = await measure(effort, bare, await model.ask<string>('url'), true)
+	const whileExecuting = await measure(effort, bare, await model.ask<string>('url'), true)
 	await using silent = await startPeer(new URL('./peers/silent-model.ts', import.meta.url))
-	const withoutRuns = await measure(effort, bare, await silent.ask<string>('url'), false)
-	const figures = (pairs: typeof withRuns, what: string, goal?: Goal): Figure[] => [
+	const whileWaiting = await measure(effort, bare, await silent.ask<string>('url'), false)
+	const figures = (pairs: typeof whileExecuting, what: string, goal?: Goal): Figure[] => [
 		{
 			metric: `deliveries to a webhook${what}`,
 			unit: '1/s',
@@ -57,7 +57,7 @@ export async function webhooks(effort: Effort): Promise<Figure[]> {
 		},
 		{ metric: `CPU time of one delivery${what}`, unit: 'ms', ...compare(pairs, (round) => round.cpuPerDelivery) },
 	]
-	return [...figures(withRuns, ' and their runs'), ...figures(withoutRuns, '', { of: 'ratio', least: 0.45 })]
+	return [...figures(whileExecuting, ' and their runs'), ...figures(whileWaiting, '', { of: 'ratio', least: 0.45 })]
 }
 
 /** `ends`: whether runs end. Then each round waits for them, and its CPU time includes theirs. */
