@@ -1,27 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { EventBus } from '../../core/events/event-bus.ts'
-import type { Cursor, EventEnvelope, LogFilter } from '../../core/store/ports.ts'
+import type { AuditPage, AuditRequest } from './contract.ts'
 
 /** Pages of the log per response. With a filter that matches almost nothing, a request would otherwise take too long. */
 const READ_LIMIT = 20
 /** Characters per response. A page ends after them, even with fewer events than requested. */
 const CHARACTER_LIMIT = 8 * 1024 * 1024
 
-interface AuditPage {
-	/** Newest first. */
-	events: EventEnvelope[]
-	/** Null if there is nothing older. A page with fewer events than requested, even none, may have one. */
-	next_cursor: Cursor | null
-}
-
-/**
- * Reads backwards from the cursor (null: from the newest event) until the page is full, or a limit is reached. Throws
- * `invalid_request` for an invalid cursor.
- */
-export async function readAudit(
-	events: Pick<EventBus, 'read'>,
-	{ filter, cursor, limit }: { filter: LogFilter; cursor: Cursor | null; limit: number },
-): Promise<AuditPage> {
+/** Reads backwards from the cursor (null: from the newest event) until the page is full or the limit of pages is reached. */
+export async function readAudit(events: EventBus, { filter, cursor, limit }: AuditRequest): Promise<AuditPage> {
 	const page: AuditPage = { events: [], next_cursor: cursor }
 	let characters = 0
 	for (let reads = 0; reads < READ_LIMIT; reads++) {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
+import type { Cursor, EventEnvelope, LogFilter } from '../../core/store/ports.ts'
 import type { Credentials, StreamSettings } from '../auth/contract.ts'
 
 export interface EventSettings extends StreamSettings {
@@ -31,6 +32,19 @@ export interface RunStream {
 	drop(): void
 }
 
+export interface AuditRequest {
+	filter: LogFilter
+	cursor: Cursor | null
+	limit: number
+}
+
+export interface AuditPage {
+	/** Newest first. */
+	events: EventEnvelope[]
+	/** Null if there is nothing older. A page with fewer events than requested, even none, may have one. */
+	next_cursor: Cursor | null
+}
+
 export interface Events {
 	/**
 	 * Turns a response into an event stream. Resolves once it is open. The stream ends when the client disconnects, the caller
@@ -44,6 +58,8 @@ export interface Events {
 	ofRun(run_id: string, credentials: Credentials): RunStream
 	/** The number of open streams. */
 	streams(): number
+	/** Throws `invalid_request` for an invalid cursor. */
+	audit(request: AuditRequest): Promise<AuditPage>
 	/** Deletes events older than the retention. Returns how many were deleted. */
 	prune(): Promise<number>
 }

@@ -1,5 +1,6 @@
 import { definePlugin } from '../../core/plugin.ts'
 import type {} from '../metrics/contract.ts'
+import { readAudit } from './audit.ts'
 import type { Events, EventSettings } from './contract.ts'
 import { keepPruned, prune } from './retention.ts'
 import { routes } from './routes.ts'
@@ -24,6 +25,7 @@ export default definePlugin<EventSettings, Events>({
 			stream: (request) => streams.open(request),
 			ofRun: (run_id, credentials) => streams.ofRun(run_id, credentials),
 			streams: () => streams.size,
+			audit: (request) => readAudit(ctx.events, request),
 			prune: () => prune(ctx),
 		}
 	},

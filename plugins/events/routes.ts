@@ -8,7 +8,6 @@ import type { AgentLimit } from '../shared/agent-limit.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../auth/contract.ts'
-import { readAudit } from './audit.ts'
 import type { EventSettings, Events } from './contract.ts'
 import { cursor, event, filterKeys, frame, toFilter } from './query.ts'
 import type { FilterQuery } from './query.ts'
@@ -124,7 +123,7 @@ export function routes(
 				})
 			const { credentials } = request.auth
 			if (!(await isVisible(ctx, filter, credentials))) return { events: [], next_cursor: null }
-			const read = readAudit(ctx.events, {
+			const read = events.audit({
 				filter: { ...toFilter(filter, credentials), ...defined({ since, until, actor }) },
 				cursor: from,
 				limit,
