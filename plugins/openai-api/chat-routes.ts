@@ -6,8 +6,7 @@ import { agentOf } from './agents.ts'
 import { runRoute } from './route-options.ts'
 import { withAttachments } from './attachments.ts'
 import { chunks, chunksOf, completion, completionOf } from './chat.ts'
-import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
-import type { OpenAiSettings } from './contract.ts'
+import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { callerOf, namedConversation, newConversation } from './conversations.ts'
 import type { Caller } from './conversations.ts'
 import type { AgentRequest } from './exchange.ts'
@@ -86,7 +85,7 @@ header \`x-svc-run-id\`. If the client disconnects, the run is stopped. Without 
 the request are the only history of the run. With one of them, the gateway stores the conversation, and uses only the user's latest
 message of the request. With \`stream: true\`, the response is Server-Sent Events, each a \`chat.completion.chunk\`, and \`[DONE]\`.`
 
-export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, open: OpenRequests<OpenRequest>): void {
+export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
 	server.route<{ Payload: ChatRequest }>({
 		method: 'POST',
 		path: '/v1/chat/completions',
@@ -98,7 +97,7 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, open: O
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
-			const client = { open, credentials: auth.credentials, response: raw.res }
+			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
 			const agentRequest = await agentRequestOf(ctx, body, callerOf(ctx.config, request, body.user))
 			setIgnoredHeader(raw.res, body)
 			bodyUsed(request)

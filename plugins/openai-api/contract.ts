@@ -1,6 +1,6 @@
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
-import type { StreamSettings } from '../auth/contract.ts'
+import type { OpenRequest, OpenRequests, StreamSettings } from '../auth/contract.ts'
 
 export interface OpenAiSettings extends StreamSettings {
 	/** Whether the field `user` of a request names a stored conversation. Otherwise it is ignored. */
@@ -9,11 +9,21 @@ export interface OpenAiSettings extends StreamSettings {
 	max_open: number
 }
 
+export interface OpenAiApi {
+	readonly open: OpenRequests<OpenRequest>
+}
+
 /** A message of a request. System messages may be anywhere. `sources`: where to load its attachments from. */
 export type RequestMessage = (ChatMessage & { sources?: AttachmentSource[] }) | { role: 'system'; content: string }
 
 /** As `RequestMessage`, with attachments that the agent has stored. */
 export type StoredMessage = ChatMessage | { role: 'system'; content: string }
+
+declare module '../../core/plugin.ts' {
+	interface Services {
+		'openai-api': OpenAiApi
+	}
+}
 
 declare module '../../config/types.ts' {
 	interface Config {

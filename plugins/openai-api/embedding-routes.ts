@@ -5,8 +5,7 @@ import { Fault } from '../../core/errors.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
 import { agentOf } from './agents.ts'
-import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
-import type { OpenAiSettings } from './contract.ts'
+import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { failure } from './errors.ts'
 import { model, refused } from './fields.ts'
 
@@ -70,7 +69,7 @@ const embeddings = Joi.object({
 		usage: { prompt_tokens: 6, total_tokens: 6 },
 	})
 
-export function embeddingRoutes(server: Server, ctx: Context<OpenAiSettings>, open: OpenRequests<OpenRequest>): void {
+export function embeddingRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
 	server.route<{ Payload: EmbeddingRequest }>({
 		method: 'POST',
 		path: '/v1/embeddings',
@@ -89,7 +88,7 @@ export function embeddingRoutes(server: Server, ctx: Context<OpenAiSettings>, op
 			if (!memory) throw new Fault('unavailable', 'embeddings need the plugin memory, which is switched off')
 			const agent = await agentOf(ctx, auth.credentials, body.model)
 			const texts = [body.input].flat()
-			const client = { open, credentials: auth.credentials, response: raw.res }
+			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
 			const { embedder, vectors } = await ctx
 				.use('auth')
 				.answerWhole(client, (signal) => memory.embed(agent, texts, signal))

@@ -1,7 +1,6 @@
 import { definePlugin } from '../../core/plugin.ts'
 import { chatRoutes } from './chat-routes.ts'
-import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
-import type { OpenAiSettings } from './contract.ts'
+import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { shapeErrors } from './errors.ts'
 import { embeddingRoutes } from './embedding-routes.ts'
 import { modelRoutes } from './model-routes.ts'
@@ -11,25 +10,25 @@ import { sweep } from './stored.ts'
 const HOUR_MS = 3_600_000
 
 /** Agents as models of an OpenAI-compatible API. Each request is an ordinary run. */
-export default definePlugin<OpenAiSettings, { open: OpenRequests<OpenRequest> }>({
+export default definePlugin<OpenAiSettings, OpenAiApi>({
 	name: 'openai-api',
 	needs: ['auth', 'agents', 'attachments', 'runs'],
-	start(ctx) {
-		const limit = ctx.config.max_open
-		const open = ctx.use('auth').openRequests({ limit, what: 'requests are in progress' })
+	start(ctx): OpenAiApi {
+		const open: OpenAiApi['open'] = ctx
+			.use('auth')
+			.openRequests({ limit: ctx.config.max_open, what: 'requests are in progress' })
 		ctx.defer(() => {
 			// On a reload, they continue in their generation, as every request does.
 			if (ctx.gateway.state() === 'draining') void open.end('the gateway is stopping')
 		}, 'requests in progress')
 		ctx.every(HOUR_MS, () => sweep(ctx))
-		// Not the table itself: `http` gets a late-bound service, and requests still leave the table after the plugin has ended.
 		return { open }
 	},
-	http(server, ctx, { open }) {
+	http(server, ctx, service) {
 		shapeErrors(server, ctx.name)
 		modelRoutes(server, ctx)
-		chatRoutes(server, ctx, open)
-		responseRoutes(server, ctx, open)
-		embeddingRoutes(server, ctx, open)
+		chatRoutes(server, ctx, service)
+		responseRoutes(server, ctx, service)
+		embeddingRoutes(server, ctx, service)
 	},
 })

@@ -5,8 +5,7 @@ import type { Context } from '../../core/plugin.ts'
 import { bodyUsed } from '../../core/http/body-budget.ts'
 import { reaches } from '../shared/agent-limit.ts'
 import { scoped } from '../shared/scopes.ts'
-import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
-import type { OpenAiSettings } from './contract.ts'
+import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { runRoute, commonOptions } from './route-options.ts'
 import { callerOf, ownerOf } from './conversations.ts'
 import { textFormat } from './form.ts'
@@ -75,7 +74,7 @@ const kept = Joi.string().required().example('resp_0197a4c25d1e7c3a9b6f2f1d8e4a7
 const params = Joi.object({ id: kept.max(128).description('Id of a stored response.') })
 type Id = { Params: { id: string } }
 
-export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, open: OpenRequests<OpenRequest>): void {
+export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
 	const read = async ({ params: { id }, auth }: Pick<Request<Id>, 'params' | 'auth'>): Promise<StoredResponse> => {
 		const record = await readResponse(ctx, id, ownerOf(auth.credentials))
 		if (!record || !reaches(auth.credentials, record.agent.name)) throw missing(id, 'response_id')
@@ -93,7 +92,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ope
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
-			const client = { open, credentials: auth.credentials, response: raw.res }
+			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
 			const { agentRequest, record, key } = await respond(ctx, body, callerOf(ctx.config, request, body.user))
 			bodyUsed(request)
 			setIgnoredHeader(raw.res, body)
