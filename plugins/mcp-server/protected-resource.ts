@@ -44,11 +44,11 @@ export function announceIssuer(server: Server, ctx: Context<McpServerSettings>):
 			response: { status: { 200: document } },
 		},
 		handler: () => {
-			const server = issuer()
-			if (server === null) throw new Fault('not_found', 'the gateway has no identity provider (auth.oidc)')
+			const authorizationServer = issuer()
+			if (authorizationServer === null) throw new Fault('not_found', 'the gateway has no identity provider (auth.oidc)')
 			return {
 				resource: `${base()}/mcp`,
-				authorization_servers: [server],
+				authorization_servers: [authorizationServer],
 				scopes_supported: ctx.use('auth').issuerScopes,
 				bearer_methods_supported: ['header'],
 			}

@@ -40,7 +40,7 @@ const SESSION_ID_BYTES = 24
 const STREAM_LIMIT = 64
 const CALL_LIMIT = 32
 /** Time for responses to calls before the session ends. */
-const LEAVE_LIMIT_MS = 2_000
+const DRAIN_LIMIT_MS = 2_000
 const instructions = `Runs agents of a self-hosted gateway. list_agents lists them; run_agent gives one a prompt and returns its answer. An agent may ask a question meanwhile: then the result contains the question, and answer_question lets the run continue. For long work call run_agent with wait: false, and get_run later.`
 
 export class McpSession implements OpenRequest {
@@ -122,7 +122,7 @@ export class McpSession implements OpenRequest {
 		if (now - (this.idle_since ?? now) > this.#idleLimitMs) this.end()
 	}
 
-	/** Repeats the client's `initialize` request to an earlier instance. Throws `not_found` if it fails. */
+	/** Repeats the `initialize` request that the client sent to an earlier instance. Throws `not_found` if it fails. */
 	async initialize(params: unknown): Promise<void> {
 		const messages = [
 			{ jsonrpc: '2.0', id: 'initialize', method: 'initialize', params },
@@ -188,7 +188,7 @@ export class McpSession implements OpenRequest {
 		this.#closing.abort()
 		if (this.#calls > 0) {
 			this.#noCalls = Promise.withResolvers()
-			await within(LEAVE_LIMIT_MS, 'calls', this.#noCalls.promise).catch(() => {})
+			await within(DRAIN_LIMIT_MS, 'calls', this.#noCalls.promise).catch(() => {})
 		}
 		this.end()
 	}

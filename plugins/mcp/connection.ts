@@ -452,15 +452,15 @@ export class ServerConnection {
 }
 
 /**
- * Whether a retry cannot succeed. `wasConnected`: the server was reached earlier, so the address is right; a 404 or 405 may come
- * from a proxy whose server is down.
+ * Whether a retry cannot succeed. `wasReached`: the tools were read earlier, so the address is right; a 404 or 405 may come from a
+ * proxy whose server is down.
  */
-async function isPermanent(error: unknown, wasConnected: boolean): Promise<boolean> {
+async function isPermanent(error: unknown, wasReached: boolean): Promise<boolean> {
 	if (isFault(error, 'vault_denied', 'vault_locked', 'address_refused', 'forbidden', 'invalid_request')) return true
 	if (isFault(error, 'mcp_failed')) return true // the program cannot be started, or the server supports other revisions only
 	const sdk = await loadSdk()
 	const status = sdk.statusOfError(error) ?? 0
-	return [401, 403, 410].includes(status) || (!wasConnected && [404, 405].includes(status))
+	return [401, 403, 410].includes(status) || (!wasReached && [404, 405].includes(status))
 }
 
 function timesInARow(count: number): string {

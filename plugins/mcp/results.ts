@@ -96,19 +96,20 @@ function repeats(blocks: readonly unknown[], structured: unknown): boolean {
 	if (texts.reduce((sum, { length }) => sum + length, 0) > COMPARED) return false
 	const wrapped = Object.values(fieldsOf(structured))
 	const forms = wrapped.length === 1 ? [structured, wrapped[0]] : [structured]
-	return forms.some((form) => texts.some((text) => isEqual(text, form)) || areEqual(texts, form))
+	return forms.some((form) => texts.some((text) => encodes(text, form)) || encodeItems(texts, form))
 }
 
-function areEqual(texts: readonly string[], form: unknown): boolean {
+function encodeItems(texts: readonly string[], form: unknown): boolean {
 	return (
 		Array.isArray(form) &&
 		form.length > 0 &&
 		form.length === texts.length &&
-		form.every((item, at) => isEqual(texts[at] ?? '', item))
+		form.every((item, at) => encodes(texts[at] ?? '', item))
 	)
 }
 
-function isEqual(text: string, value: unknown): boolean {
+/** Whether the text is the value itself or its JSON. */
+function encodes(text: string, value: unknown): boolean {
 	if (text === value) return true
 	try {
 		return isDeepStrictEqual(JSON.parse(text), value)

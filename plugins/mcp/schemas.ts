@@ -13,10 +13,9 @@ export interface ServerParams {
 	mcp_id: string
 }
 
-const agent = agentName
-export const params = Joi.object({ id: agent })
+export const params = Joi.object({ id: agentName })
 export const paramsOfServer = Joi.object({
-	id: agent,
+	id: agentName,
 	mcp_id: Joi.string()
 		.max(64)
 		.required()

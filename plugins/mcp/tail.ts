@@ -12,8 +12,8 @@ export function openTail(limit: number) {
 			cut = true
 		},
 		/**
-		 * At most `limit` characters, from the beginning of a line. `scrub` gets at least twice as much, so that it sees values that
-		 * the cut would split.
+		 * At most `limit` characters, from the beginning of a line. `scrub` gets the complete text or the end of it, at least `2 * limit`
+		 * characters, so that it sees values that the cut would split.
 		 */
 		text(scrub: (text: string) => string): string {
 			const scrubbed = scrub(kept)

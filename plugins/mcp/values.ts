@@ -44,7 +44,10 @@ export async function openValues(
 	}
 }
 
-/** The arguments of a call, with the values of secrets. Throws `vault_denied` in all cases in which `openValues` throws. */
+/**
+ * The arguments of a call, with the values of secrets. Throws `vault_denied` like `openValues`, and also if the caller who added
+ * the server may not have secrets sent to it.
+ */
 export async function fillArguments(
 	args: Record<string, unknown>,
 	record: McpRecord,
