@@ -47,14 +47,14 @@ export async function openKeyring(store: Store, source: KeySource): Promise<Keyr
 	if (!matching) {
 		throw new Fault(
 			'vault_locked',
-			`the vault was encrypted with a different key from ${source.name}; restore the right key. To change to this key, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier key, and start the gateway again; ${ifLost}`,
+			`the vault was encrypted with a different key than that in ${source.name}; restore the right key. To change to this key, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier key, and start the gateway again; ${ifLost}`,
 		)
 	}
 	const own = unwrapOwn(matching, own_keys)
 	if (!own) {
 		throw new Fault(
 			'vault_locked',
-			`${source.name} is the key of this vault, but the record of the vault's internal keys was changed or is damaged; restore a backup of the data; without one, svc vault reset deletes all secrets and grants`,
+			`${source.name} contains the key of this vault, but the record of the vault's internal keys was changed or is damaged; restore a backup of the data; without one, svc vault reset deletes all secrets and grants`,
 		)
 	}
 	return {

@@ -476,7 +476,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 	await own.stop()
 
 	own = await startGateway({ home, env: { SVC_VAULT_KEY: 'ab'.repeat(32) } })
-	const says = /the vault is locked: .*a different key from SVC_VAULT_KEY.*SVC_VAULT_KEY_OLD/
+	const says = /the vault is locked: .*a different key than that in SVC_VAULT_KEY.*SVC_VAULT_KEY_OLD/
 	const locked = { status: 503, code: 'vault_locked', says }
 	for (const [method, path, body] of [
 		['GET', 'secrets'],

@@ -102,13 +102,13 @@ void t.test('with another key the vault is locked, and with the right one it ope
 	await isLocked(
 		t,
 		await open(place, { env: another }),
-		/a different key from SVC_VAULT_KEY; .*SVC_VAULT_KEY_OLD.*if the vault's key is lost, .*svc vault reset/,
+		/a different key than that in SVC_VAULT_KEY; .*SVC_VAULT_KEY_OLD.*if the vault's key is lost, .*svc vault reset/,
 	)
 	await isOpen(t, place)
 
 	const text = readFileSync(keyFile(place), 'utf8')
 	writeFileSync(keyFile(place), randomBytes(32).toString('base64'))
-	await isLocked(t, await open(place), /a different key from .*vault\.key.*svc vault reset/)
+	await isLocked(t, await open(place), /a different key than that in .*vault\.key.*svc vault reset/)
 	rmSync(keyFile(place))
 	await isLocked(
 		t,
@@ -131,7 +131,11 @@ void t.test('damage is told apart from a wrong key', async (t) => {
 	if (!own) throw new Error('there is no state')
 	own.index[20] = (own.index[20] ?? 0) ^ 1
 	await store.put(['vault', 'state'], state)
-	await isLocked(t, await open(place), /is the key of this vault, but .* damaged; restore a backup.*svc vault reset/)
+	await isLocked(
+		t,
+		await open(place),
+		/contains the key of this vault, but .* damaged; restore a backup.*svc vault reset/,
+	)
 })
 
 void t.test('a credential of systemd comes before the file, the variable before both', async (t) => {
@@ -145,8 +149,11 @@ void t.test('a credential of systemd comes before the file, the variable before 
 	t.strictSame(readdirSync(join(place.home, 'keys')), [])
 	writeFileSync(keyFile(place), randomBytes(32).toString('base64'))
 	t.equal(await (await open(place, { env: credential })).vault.open('KEY'), VALUE, 'the file is not looked at')
-	t.match((await open(place)).trouble, /a different key from .*vault\.key.*svc vault reset/)
-	t.match((await open(place, { env: { ...credential, ...variable } })).trouble, /a different key from SVC_VAULT_KEY/)
+	t.match((await open(place)).trouble, /a different key than that in .*vault\.key.*svc vault reset/)
+	t.match(
+		(await open(place, { env: { ...credential, ...variable } })).trouble,
+		/a different key than that in SVC_VAULT_KEY/,
+	)
 
 	const { vault: same } = await open(place, { env: credential })
 	await t.rejects(same.rotateKey(), { code: 'conflict', message: /the credential svc-vault-key/ })
@@ -156,7 +163,10 @@ void t.test('a credential of systemd comes before the file, the variable before 
 	rmSync(join(folder, 'svc-vault-key-old'))
 	t.equal(await (await open(place, { env: credential })).vault.open('KEY'), VALUE)
 	rmSync(join(folder, 'svc-vault-key'))
-	t.match((await open(place, { env: credential })).trouble, /a different key from .*vault\.key.*svc vault reset/)
+	t.match(
+		(await open(place, { env: credential })).trouble,
+		/a different key than that in .*vault\.key.*svc vault reset/,
+	)
 })
 
 void t.test('the operator changes a key of the environment with the earlier one beside it', async (t) => {
@@ -189,5 +199,5 @@ void t.test('a vault can move from the file to the environment', async (t) => {
 	const SVC_VAULT_KEY = randomBytes(32).toString('base64')
 	await isOpen(t, place, { SVC_VAULT_KEY, SVC_VAULT_KEY_OLD: readFileSync(keyFile(place), 'utf8') })
 	await isOpen(t, place, { SVC_VAULT_KEY })
-	t.match((await open(place)).trouble, /a different key from .*vault\.key.*svc vault reset/)
+	t.match((await open(place)).trouble, /a different key than that in .*vault\.key.*svc vault reset/)
 })
