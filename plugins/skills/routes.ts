@@ -98,7 +98,7 @@ const review = Joi.object({
 		)
 		.required()
 		.description(
-			'Findings of a scan to check, worst first; at most 500. No findings do not mean that the skill is safe.',
+			'Findings of a scan to check, worst first; at most 500. A scan without findings does not mean that the skill is safe.',
 		),
 	replaces: Joi.string().allow(null).required().description('The active revision that an approval replaces.'),
 	diff: text.allow(null).required().description('A unified diff of all text files against that revision.'),

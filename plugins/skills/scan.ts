@@ -27,7 +27,7 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 		const count = (counts.get(rule) ?? 0) + 1
 		counts.set(rule, count)
 		if (count > FINDINGS_LIMIT) return
-		const more = count === FINDINGS_LIMIT ? ' Only the first findings are listed.' : ''
+		const more = count === FINDINGS_LIMIT ? ` At most ${FINDINGS_LIMIT} findings of this rule are listed.` : ''
 		findings.push({ rule, severity, line, excerpt: excerptOf(excerpt), message: message + more })
 	}
 

@@ -19,7 +19,7 @@ interface Approval {
 
 export default {
 	examples: `
-A skill does nothing until it is approved. No findings do not mean that a skill is safe: read it.
+A skill does nothing until it is approved. A scan without findings does not mean that it is safe: read it.
 
 Examples:
   svc skills install ada ./weather          a folder with a SKILL.md and other files
