@@ -30,8 +30,8 @@ export interface SkillDocument {
 /** Limit of a document, in bytes. */
 export const DOCUMENT_LIMIT = 272 * 1024
 const BODY_LIMIT = 256 * 1024
-/** Limit of characters of a tool result that a model gets. */
-const SHOWN_LIMIT = 64 * 1024
+/** The default of `runs.limits.result_characters`: a model gets only the beginning and the end of a longer tool result. */
+const RESULT_CHARACTERS = 32 * 1024
 const ERROR_LIMIT = 20
 /** Limit of characters of a description in the Agent Skills standard, and in the APIs of models. */
 const STANDARD_DESCRIPTION = 1024
@@ -205,8 +205,10 @@ async function warningsOf(document: Omit<SkillDocument, 'warnings'>): Promise<st
 		warnings.push(
 			'It has a block of code that does not run, since runtime: javascript is not set; a model can only read it.',
 		)
-	if (!program && body.length > SHOWN_LIMIT)
-		warnings.push(`A model gets only the first ${SHOWN_LIMIT} of its ${body.length} characters.`)
+	if (!program && body.length > RESULT_CHARACTERS)
+		warnings.push(
+			`The instructions have ${body.length} characters. If this is more than runs.limits.result_characters (default ${RESULT_CHARACTERS}), a model gets only the beginning and the end, and has to read the rest in parts.`,
+		)
 	if (metadata['allowed-tools'] !== undefined)
 		warnings.push('allowed-tools is only a request; the approval of the skill does not grant these tools.')
 	return warnings

@@ -110,6 +110,16 @@ void t.test('any text is a document or is refused as none', async () => {
 	)
 })
 
+void t.test('instructions that are longer than a tool result by default cause a warning', async (t) => {
+	const warningsFor = async (characters: number): Promise<string> =>
+		(await readDocument(head('name: a\ndescription: b', 'x'.repeat(characters)))).warnings.join('\n')
+	t.equal(await warningsFor(32_768), '')
+	t.match(
+		await warningsFor(32_769),
+		/32769 characters.*runs\.limits\.result_characters.*only the beginning and the end/,
+	)
+})
+
 /** The code of the program, or why there is none. */
 const programIn = async (markdown: string): Promise<string> => {
 	try {
