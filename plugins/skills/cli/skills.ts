@@ -183,7 +183,7 @@ function contentOf(cli: Cli, agent: string, id: string, file: string): Promise<F
 	return cli.api.request<FileContent>('GET', path`/v1/agents/${agent}/skills/${id}/files` + query)
 }
 
-/** The texts of all files except the document. Throws a `CliError` if one is not the file that the review lists. */
+/** The texts of all text files except the document. Throws a `CliError` if one is not the file that the review lists. */
 async function textsOf(cli: Cli, agent: string, { id, files }: SkillReview): Promise<string> {
 	const parts: string[] = []
 	for (const file of files) {
