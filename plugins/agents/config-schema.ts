@@ -56,7 +56,7 @@ export const configKeys = {
 		deny: patterns.description('Tools that are neither offered to the model nor called.'),
 		ask: patterns.description('Tools whose calls wait for approval by a person.'),
 	}).description(
-		'Which tools the agent may use. `deny` takes precedence over `ask`, and `ask` over `allow`; the pattern `*` alone means the tools that no other pattern names. Tools that no pattern matches are allowed, except destructive tools of MCP servers, which need approval.',
+		'Which tools the agent may use. `deny` takes precedence over `ask`, and `ask` over `allow`; the pattern `*` alone means the tools that no other pattern names. Tools that no pattern matches are allowed, except tools of MCP servers that declare themselves destructive, which need approval.',
 	),
 	params: modelParams(Joi).description('Settings of model calls; they replace those of the provider.'),
 	context_window: Joi.number()

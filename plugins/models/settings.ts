@@ -105,7 +105,8 @@ export default defineSettings<ModelSettings>({
     # From the environment, or from the vault: {secret: NAME}.
     #api_key: \${OPENAI_API_KEY}
     #model: gpt-4o-mini
-    # For long-term memory. Default: the built-in embedder, which finds similar wording but not similar meaning.
+    # For long-term memory; the default at api.openai.com. Elsewhere the default is the built-in embedder, which finds
+    # similar wording but not similar meaning.
     #embedding_model: text-embedding-3-small
     # Seconds that one call may take.
     #timeout_s: 120

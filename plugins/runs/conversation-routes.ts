@@ -140,7 +140,7 @@ export function conversationRoutes(
 			id: 'listConversations',
 			description: 'List the conversations of an agent, those with the newest runs first',
 			notes:
-				'Lists conversations of every kind: sessions, chats, webhooks, heartbeats, sub-agents, the OpenAI-compatible API, the MCP server. Internal conversations, in which the gateway makes summaries or compacts memory, are omitted. A page reads at most 5,000 runs and has about 8 MiB, so it may be shorter than its limit; continue until `next_cursor` is null. All pages use the order at the time of the first page.',
+				'Lists conversations of every kind: sessions, chats, webhooks, heartbeats, sub-agents, the OpenAI-compatible API, the MCP server. Internal conversations, in which the gateway makes summaries or compacts memory, are omitted. A page reads at most 5,000 runs and has at most about 8 MiB, so it may be shorter than its limit; continue until `next_cursor` is null. All pages use the order at the time of the first page.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {

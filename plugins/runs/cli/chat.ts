@@ -14,8 +14,8 @@ export default {
 	examples: `
 At the prompt, and while an answer is being written:
 ${chatCommands}
-Ctrl-C during an answer stops it, and the conversation continues. Piped lines are read one after another; while a run waits
-for the answer to a question, the next line is read only if it is a command.
+Ctrl-C during an answer stops it, and the conversation continues. Piped lines are executed one after another; while a run
+waits for the answer to a question, the next line is executed at once if it is a command.
 
 On a terminal, Markdown is rendered (unless NO_COLOR is set), and the arrow keys recall earlier prompts, which are kept in
 svc/chat-history in XDG_STATE_HOME or ~/.local/state.
