@@ -1,7 +1,7 @@
 /**
  * Summarizes the older turns of conversations before requests omit them, in the background after a run. Each summary is made
- * from the previous one and the turns after it, and is stored before the next one begins. If a summary fails, the model gets a
- * list of its turns instead.
+ * from the previous one and the turns after it, and is stored before the next one begins. A failed summary changes
+ * nothing: the model gets a list of the turns that it should cover.
  */
 import { Fault, isFault, messageOf, toWire } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -84,7 +84,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 		if (isSummarizing(agent.uid, conversation)) return
 		await trackSummary(agent.uid, conversation, async () => {
 			const work = await planFor(agent, conversation, leavingNext)
-			if (work) await execute(work)
+			if (work) await summarizeBlocks(work)
 		})
 	}
 
@@ -111,7 +111,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 	}
 
 	/** Never rejects. */
-	async function execute(work: SummaryWork): Promise<void> {
+	async function summarizeBlocks(work: SummaryWork): Promise<void> {
 		const { agent, conversation } = work
 		const key = conversationKey(agent.uid, conversation)
 		try {
@@ -221,7 +221,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 						`there is nothing to summarize: the newest ${KEPT_TURNS} turns stay as they are, and a summary covers all earlier ones`,
 					)
 				planned.resolve(work)
-				await execute(work)
+				await summarizeBlocks(work)
 				await cutAfterSummary(work)
 			}).catch((error: unknown) => {
 				planned.reject(error as Error)
@@ -249,7 +249,7 @@ function isEnabled({ config }: AgentRecord): boolean {
 
 /**
  * The turns after `after` up to and including `through`, oldest first, in blocks of `room` tokens. Of a long conversation only
- * the newest turns, `BLOCKS` blocks.
+ * the newest turns, for `BLOCKS` such blocks.
  */
 async function blocksOf(
 	ctx: Context,
