@@ -29,7 +29,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Ag
 		return entry
 	}
 
-	/** Agents that may be created before the next count; deletions only increase it. */
+	/** Agents that may be created before the next count. Deletions meanwhile only make more room. */
 	let room = 0
 	/** Concurrent requests may exceed the limit by their number. */
 	const checkRoom = async (): Promise<void> => {

@@ -8,7 +8,6 @@ import { content, version } from './primitives.ts'
 import { changed } from './profiles.ts'
 import type { OwnProfiles } from './profiles.ts'
 
-const name = agentName
 const iso = Joi.string().isoDate()
 const text = Joi.string().allow('').required().example('Ada keeps the books of Grace Bell.')
 const number = version.required().description('Every change adds 1; 0 if it was never written.').example(3)
@@ -17,7 +16,7 @@ const profile = Joi.object({
 	version: number,
 	updated_at: iso.allow(null).required().description('Null if it was never written.'),
 }).id('Profile')
-const params = Joi.object({ name })
+const params = Joi.object({ name: agentName })
 
 interface Params {
 	name: string

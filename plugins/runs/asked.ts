@@ -88,7 +88,7 @@ export function watchAsked(
 /** The run's record has changed before such an event is delivered. */
 const CHANGES = ['run.paused', 'run.resumed', 'run.completed', 'run.failed', 'run.stopped']
 
-/** The run and the sub-agents that it waits for, breadth first. Awaited runs of other callers are left out: these answer them. */
+/** The run and the sub-agents that it waits for, breadth first. Other awaited runs are omitted: their own callers answer them. */
 async function treeFrom(store: Store, run: RunRecord): Promise<RunRecord[]> {
 	const tree = [run]
 	// The loop visits the runs that it adds.

@@ -28,7 +28,7 @@ export interface FreshRun {
 	about: string | undefined
 	/** Resolves to false if the run could not be stored: then it does not exist, and its caller got the error. */
 	isWritten: Promise<boolean>
-	/** It could not be stored, so no model must be called. */
+	/** The run could not be stored, so its model is not called. */
 	isRefused: boolean
 }
 

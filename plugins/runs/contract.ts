@@ -474,8 +474,8 @@ export interface Runs {
 	/** What the next request of a conversation would contain. A conversation that does not exist counts as empty. */
 	context(agent: AgentRecord, conversation: string): Promise<ContextReport>
 	/**
-	 * Begins to summarize all turns of a conversation except the newest two. Returns the number of turns that the summary gets in
-	 * addition. Throws `conflict` if there is nothing to summarize, or a summary is in progress.
+	 * Begins to summarize all turns of a conversation except the newest two. Returns the number of turns that this adds to the
+	 * summary. Throws `conflict` if there is nothing to summarize, or a summary is in progress.
 	 */
 	compact(agent: AgentRecord, conversation: string): Promise<number>
 	/**

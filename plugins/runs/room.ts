@@ -13,9 +13,9 @@ export interface RoomDeps extends Pick<Context<RunSettings>, 'store'> {
 }
 
 /**
- * Called before each run of the agent `uid` is started. Throws `queue_full` if the run must wait behind `ahead` others of its
- * conversation and a limit is reached, unless it `isExempt`. Concurrent requests may exceed the limits of an agent and of all
- * agents by their number.
+ * Called before each run of the agent `uid` is started. `ahead`: runs of its conversation that it must wait for. Throws
+ * `queue_full` if too many runs wait already in the conversation, of the agent or of all agents, unless the run `isExempt`.
+ * Concurrent requests may exceed the limits of an agent and of all agents by their number.
  */
 export type Room = (uid: string, ahead: number, isExempt: boolean) => Promise<void>
 

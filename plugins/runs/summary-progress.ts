@@ -1,4 +1,7 @@
-/** Tracks the conversations that are being summarized. Not part of a plugin instance, since summaries outlive a reload like runs. */
+/**
+ * Tracks the conversations that are being summarized. Not part of a plugin instance: a summary may not have settled when the next
+ * instance starts.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { conversationKey } from './keys.ts'
 

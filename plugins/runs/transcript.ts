@@ -64,7 +64,7 @@ function withResults(messages: ChatMessage[]): ChatMessage[] {
 	return complete
 }
 
-/** Ids of servers that number the calls of each answer from 0. In a conversation, every id must be unique. */
+/** Ids of servers that restart the numbers of calls in each answer. In a conversation, every id must be unique. */
 const NUMBERED_ID = /^[a-z_.:-]*\d{1,4}(?:_\d{1,4})?$/i
 
 function withOwnIds(message: ChatMessage, run_id: string, isOwn = true): ChatMessage {

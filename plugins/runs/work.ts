@@ -15,7 +15,7 @@ export interface Work {
 	agent: AgentRecord
 	/** The agent's limits; the gateway's for those that the agent does not set. */
 	limits: AgentLimits
-	/** The id of the approval that a call of this execution waits for. Further approvals are asked after it. */
+	/** The id of the question that a call of this execution waits for. Further approvals are asked after it. */
 	waits_for?: string
 	log: RunLog
 	lock: RunLock
@@ -39,7 +39,7 @@ export interface Active extends Work {
 	fresh?: FreshRun
 	/** The content of the journal's step `about`, which may not be written yet. */
 	about?: string | undefined
-	/** The first attempt of the run's first job. */
+	/** The first attempt of the current job. */
 	isFirst?: boolean
 }
 

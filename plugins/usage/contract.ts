@@ -4,7 +4,7 @@ import type { AgentRef } from '../../core/plugin.ts'
 import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 
-/** A caller with daily limits, toward which the runs count that it starts. Days begin at midnight UTC. */
+/** A caller with daily limits. The runs that are started on its behalf count toward them. Days begin at midnight UTC. */
 export interface Payer {
 	/** Identifies the caller in keys of the store. */
 	id: string

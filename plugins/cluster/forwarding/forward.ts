@@ -33,7 +33,10 @@ export type Outcome = 'sent' | 'not_sent'
 export interface Forwarder {
 	request(route: Route, address: Address, request: IncomingMessage, response: ServerResponse): Promise<Outcome>
 	upgrade(route: Route, address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<Outcome>
-	/** Sends a GET without a body, with the other headers of `request`, such as its token. Throws unless the answer has at most 64 KiB. */
+	/**
+	 * Sends a GET without a body, with the other headers of `request`, such as its token. Throws if there is no answer, or it is
+	 * longer than 64 KiB.
+	 */
 	ask(route: Route, request: IncomingMessage, requestId: string): Promise<ProbeAnswer>
 	close(): void
 }

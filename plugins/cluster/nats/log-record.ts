@@ -27,7 +27,7 @@ export function encodeRecord(run: string | null, before: number, entries: readon
 	return encodeValue([run, before, entries.map(rowOf)], 0)
 }
 
-/** Whether the gateway stores records under this subject. Whoever may publish to the stream can store others there. */
+/** Whether the gateway stores records under this subject. Other programs may publish messages under other subjects. */
 export function isRecordSubject({ prefix }: Names, subject: string): boolean {
 	const root = `${prefix}.ev.`
 	return subject.startsWith(root) && /^(?:0\.[\w-]+|g\.\d+)$/.test(subject.slice(root.length))

@@ -8,8 +8,8 @@ import type { Job, Key, Store } from '../../../core/store/ports.ts'
 const DIGITS = 11
 
 /**
- * Reads every job that was not acknowledged. `after` is called with each write of a job: writes of the job's holder must never be
- * stored before the job itself.
+ * Reads every job that was not acknowledged. `after` is called with each write of a job or of its attempts: writes of the job's
+ * holder must never be stored before these.
  */
 export async function openStoredQueue(store: Store, after: (work: Promise<unknown>) => void) {
 	/** Kept in memory, since the cluster cannot be read synchronously. */
