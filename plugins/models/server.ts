@@ -64,7 +64,7 @@ async function call(
 	if (api_key !== undefined && !isKey(api_key))
 		return {
 			state: 'denied',
-			message: 'this cannot be a key: a key is printable ASCII without spaces or line breaks',
+			message: 'this cannot be a key: a key is printable ASCII without spaces or line breaks; give another one',
 		}
 	try {
 		return await ask(base_url + path, { ...request, headers: dialects[kind].headers(api_key) })
