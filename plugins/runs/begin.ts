@@ -1,4 +1,4 @@
-/** Begins a run: writes its first events, together with its record and its job if it need not wait. */
+/** Begins a run: writes its first events, and its record in the same write if the run need not wait. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'

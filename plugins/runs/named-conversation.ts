@@ -2,13 +2,16 @@
 import { hash } from 'node:crypto'
 
 const PREFIX = 'api:'
-/** Names that need no encoding in a path or a query. */
+/** Printable ASCII without spaces. */
 const PLAIN = /^[\x21-\x7e]{1,200}$/
 
 /** A valid name: 1 to 200 characters without control characters and line breaks. Written in the syntax that JSON Schema supports. */
 export const CONVERSATION_NAME = /^[ -~\u00a0-\u2027\u202a-\uffff]{1,200}$/
 
-/** The conversation's id: `api:` and the name, or its digest if it needs encoding in a URL. A name may already have the prefix. */
+/**
+ * The conversation's id: `api:` and the name, or the name's digest if it has spaces or characters outside of ASCII, which a URL cannot
+ * contain. A name may already have the prefix.
+ */
 export function namedConversation(name: string): string {
 	const bare = name.startsWith(PREFIX) && name !== PREFIX ? name.slice(PREFIX.length) : name
 	return PREFIX + (PLAIN.test(bare) ? bare : hash('sha256', bare))
