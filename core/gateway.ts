@@ -167,7 +167,10 @@ export class Gateway {
 		)
 	}
 
-	/** Upgrades the home, starts the first generation and listens. Throws if the upgrade or a built-in plugin fails. */
+	/**
+	 * Upgrades the home, starts the first generation and listens. Throws if the upgrade or a built-in plugin fails, or if an
+	 * address is not available.
+	 */
 	async start(): Promise<void> {
 		const desired = this.#options.readDesired(false)
 		await this.#upgrade(desired)

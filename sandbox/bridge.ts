@@ -258,7 +258,7 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 			}
 		},
 		log,
-		/** Delay in milliseconds. Throws `limit_calls` if too many timers are set. */
+		/** Delay in milliseconds. Throws `limit_calls` if too many timers are set, or after too many calls and timers. */
 		setTimer(run: () => void, delay: number): number {
 			if (ended) return 0
 			if (calls >= limits.calls) throw fault('limit_calls', `at most ${limits.calls} calls and timers`)

@@ -1,4 +1,4 @@
-/** The parts of an order that only the agent loop reads: models, conversation and form of the answer. */
+/** The parts of an order for the agent loop: models, conversation and form of the answer. */
 import type { ObjectSchema, Root } from 'joi'
 import type { Attachment, ChatMessage } from '../core/protocol.ts'
 import type { ProviderKind } from './provider-kinds.ts'

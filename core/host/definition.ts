@@ -19,7 +19,7 @@ import type { Definition } from './plan.ts'
 
 /**
  * Returns the definitions of the plugins whose code loads and whose settings and needs are valid. `problems`: mistakes in
- * gateway.yaml, by plugin, in the order of the file. `broken`: third-party plugins whose code cannot be used, with the error.
+ * gateway.yaml, by plugin, in the order of `plugins`. `broken`: third-party plugins whose code cannot be used, with the error.
  * Throws if the code of a built-in plugin does not load.
  */
 export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Loader) {

@@ -10,7 +10,7 @@ import { Fault } from '../errors.ts'
 export const BODY_LIMIT_BYTES: number = 1024 * 1024
 /** Of all bodies together. Parsing needs several times as much for a moment. */
 export const BUDGET_BYTES = 96 * 1024 * 1024
-/** A body of a known size up to this is not counted, and neither are the first bytes of a body of unknown size. */
+/** A body of a known size up to this is not counted. A body that is counted while it is read counts once it is larger. */
 const SMALL_BYTES = 64 * 1024
 /** Of all bodies of one owner. */
 const OWNER_BYTES = (BUDGET_BYTES * 4) / 5

@@ -294,7 +294,7 @@ export interface Contents {
 export interface Tenure {
 	/** Unique. */
 	readonly id: string
-	/** Publishes this gateway's address to the waiting ones. */
+	/** Publishes this gateway's address to the waiting ones, until the next call. */
 	advertise(address: GatewayAddress): void
 }
 
