@@ -66,7 +66,7 @@ export function openEventLog(tables: Tables, writer: Writer, store: LmdbStore, l
 			readPage(tables, writer, { head: durable, filter, after, limit, reverse }),
 		find: (event_id) => findEvent(tables, writer, { head: durable, event_id }),
 		journal: (run) => readJournal(tables, writer, run),
-		subscribe: (heard) => listeners.add(heard),
+		subscribe: (listener) => listeners.add(listener),
 		head: () => String(durable),
 		prune: (before, keep) =>
 			pruneLog(tables, writer, {
