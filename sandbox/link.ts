@@ -8,7 +8,7 @@ export interface Link {
 	/** Aborts when the main thread ends the run, or is gone. */
 	readonly signal: AbortSignal
 	emit(event: WorkerEvent): void
-	/** A chunk of the unfinished answer. Chunks in quick succession are merged; the order with other messages is kept. */
+	/** A piece of the unfinished answer. Pieces in quick succession are merged; the order with other messages is kept. */
 	stream(content: string): void
 	sent(request: SentRequest): void
 	/** Settles once the main thread has made and journalled the call. Rejects with its Fault, or `stopped` once the signal aborts. */

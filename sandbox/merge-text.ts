@@ -1,9 +1,9 @@
-/** How long a chunk waits for further ones: too short to notice, long enough to save most messages. */
+/** How long a piece waits for further ones: too short to notice, long enough to save most messages. */
 const WINDOW_MS = 30
 /** This many characters are passed on without waiting for the end of the window. */
 const SIZE_LIMIT = 16 * 1024
 
-/** Passes on the first chunk at once, and chunks that follow within 30 ms merged. `flush` passes on waiting text at once. */
+/** Passes on the first piece at once, and merges those that follow it closely, every 30 ms. `flush` passes on waiting text at once. */
 export function mergeText(passOn: (text: string) => void): { add(text: string): void; flush(): void } {
 	let merged = ''
 	let timer: NodeJS.Timeout | undefined

@@ -33,7 +33,7 @@ export interface View {
 	 * Returns the same object if nothing was found.
 	 */
 	data<T>(value: T, sink: Sink, except?: ReadonlySet<string>): T
-	/** For text that arrives in chunks. */
+	/** For text that arrives in pieces. */
 	stream(sink: Sink): TextStream
 	/** The same view, which reports what it redacts only to `listener`. */
 	reportingTo(listener: (found: Redaction) => void): View
@@ -158,7 +158,7 @@ function replaced(text: string, spans: readonly Span[], counts: Counts): string 
 	return shown + text.slice(at)
 }
 
-/** The length of the beginning that cannot be part of a secret that ends in a later chunk. */
+/** The length of the beginning that cannot be part of a secret that ends in a later piece. */
 function safeLength(text: string, sets: readonly SecretSet[]): number {
 	let safe = Math.max(0, text.length + 1 - Math.max(...sets.map((set) => set.horizon)))
 	if (!sets.some((set) => set.hasGaps)) {

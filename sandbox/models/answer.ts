@@ -31,7 +31,7 @@ export class AnswerBuilder {
 	readonly #calls = new Map<string | number, ToolCallRequest>()
 	#characters = 0
 
-	/** `onText` gets each chunk of the answer's text at once. */
+	/** `onText` gets each piece of the answer's text at once. */
 	constructor(tools: readonly ToolSpec[], onText: (text: string) => void = () => {}) {
 		this.#tools = tools
 		this.#onText = onText

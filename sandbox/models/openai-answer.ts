@@ -132,7 +132,7 @@ export class ChatReader implements AnswerReader {
 	}
 }
 
-/** OpenRouter streams each detail in chunks, whose texts are joined. In place, since copies would take quadratic time. */
+/** OpenRouter streams each detail in pieces, whose texts are joined. In place, since copies would take quadratic time. */
 function mergeInto(result: unknown[], pieces: Record<string, unknown>[]): void {
 	for (const piece of pieces) {
 		const last = objectIn(result.at(-1))

@@ -3,7 +3,7 @@
  *
  * One call:
  * 1. `ask` gets a whole conversation and returns one complete reply. Between calls it keeps only connections.
- * 2. During the call, text of the answer may be shown in chunks. They are used only for display.
+ * 2. During the call, text of the answer may be shown in pieces. They are used only for display.
  * 3. A reply is either a complete answer or a failure. An answer must not contain anything from an interrupted attempt.
  *
  * A provider must never
@@ -42,7 +42,7 @@ export interface ModelRequest {
 export interface AskIo {
 	/** After an abort, the call ends soon, and its reply is ignored. */
 	signal: AbortSignal
-	/** Called with each chunk of the answer's text, never empty. */
+	/** Called with each piece of the answer's text, never empty. */
 	onText: (text: string) => void
 	/** Called with the body of each request. */
 	onSent?: ((body: string) => void) | undefined

@@ -8,7 +8,7 @@ const TAGS: readonly (readonly [open: string, close: string])[] = [
 	['[THINK]', '[/THINK]'],
 ]
 
-/** Limit of leading white space that is checked again with each chunk. */
+/** Limit of leading white space that is checked again with each piece. */
 const BLANK_LIMIT = 4 * 1024
 
 export interface Parted {
@@ -16,7 +16,7 @@ export interface Parted {
 	reasoning: string
 }
 
-/** Processes the chunks of a stream. Only blocks at the beginning are reasoning: later, an answer may be about such tags. */
+/** Processes the pieces of an answer. Only blocks at the beginning are reasoning: later, an answer may be about such tags. */
 export class ThinkTags {
 	#waiting = ''
 	#state: 'before' | 'within' | 'after' = 'before'
