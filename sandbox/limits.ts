@@ -7,8 +7,9 @@ import type { EndReason, Remark, RunLimits, Step, Usage } from '../core/protocol
 const WARN_AT = 0.8
 /** The share of the wall time that is kept for the last call. */
 const LAST_TIME = 0.1
-/** After this many rounds of the same calls with the same results, the model is warned; after the second number, the run ends. */
+/** After this many rounds of the same calls with the same results in a row, the model is warned. */
 const REPEATED = 3
+/** After this many, it gets its last call. */
 const REPEATED_LIMIT = 6
 
 export interface Spending {

@@ -66,7 +66,7 @@ export async function run(
 	args,
 	{ cwd = root, stdout = 'inherit', ipc = false, sockets = 0, variables = {}, started = () => {} } = {},
 ) {
-	const { spawn } = await import('node:child_process') // loaded only where the process cannot be replaced
+	const { spawn } = await import('node:child_process') // loaded only if the process cannot be replaced
 	return new Promise((resolve, reject) => {
 		const env = { ...variables, ...process.env, NODE_COMPILE_CACHE: compileCache }
 		// It names this process; with it, the child would ignore the sockets.

@@ -62,7 +62,7 @@ export function sharedIn(folder: string, home: string): SharedPlace | undefined 
 }
 
 /**
- * Throws `config_invalid` with the commands to run where others can write to the home. With the override in the
+ * Throws `config_invalid` with the commands to run if others can write to the home. With the override in the
  * environment it returns the same as a warning; null if nothing is wrong.
  */
 export function refuseShared(home: string, env: Readonly<NodeJS.ProcessEnv>): string | null {

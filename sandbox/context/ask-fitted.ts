@@ -92,7 +92,7 @@ export async function askFitted(
 	}
 }
 
-/** The model that answered. If all failed, the last one, from which the failure is. */
+/** The model that answered. If all failed, the last one: the code of the failure is from it. */
 function modelOf(reply: ModelReply, models: readonly ModelOrder[]): ModelOrder | undefined {
 	if (reply.status === 'failed') return models.at(-1)
 	const key = modelKey(reply.answer)

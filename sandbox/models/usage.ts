@@ -2,9 +2,7 @@ import type { Usage } from '../../core/protocol.ts'
 import type { ModelRequest } from './provider.ts'
 import { countIn } from './values.ts'
 
-/**
- * OpenAI's rule of thumb for English text. Used if a server reports no usage, so that limits still apply.
- */
+/** OpenAI's rule of thumb for English text. Used if a server reports no usage, so that limits still apply. */
 const CHARACTERS_PER_TOKEN = 4
 
 export function estimateUsage(request: ModelRequest, answer: string): Usage {
