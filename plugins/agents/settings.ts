@@ -3,7 +3,7 @@ import { allSettings, count } from '../../config/fields.ts'
 import type { AgentsSettings } from './contract.ts'
 
 export default defineSettings<AgentsSettings>({
-	description: 'The number of agents.',
+	description: 'Limit of the number of agents.',
 	topic: 'Agents at work',
 	schema: () =>
 		allSettings<AgentsSettings>({
