@@ -23,7 +23,7 @@ const ADVANCE_MS = 5_000
 
 /** The position in the feed of a channel. */
 interface Feed {
-	/** Number of accepted messages. */
+	/** Increases with every accepted message and every `advance`, so that a later position has a greater number. */
 	taken: number
 	cursor: string | null
 }

@@ -145,7 +145,7 @@ export interface ChatMark {
 	chat_id: string
 	last_id: string
 	cursor: string | null
-	/** Number of messages that the channel had accepted. */
+	/** The feed's `taken` at that time: the mark with the greatest one has the newest position. */
 	taken: number
 	at: string
 }
