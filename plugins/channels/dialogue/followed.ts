@@ -28,7 +28,7 @@ export interface FollowedRun {
 	since: number
 	/** The answer's text so far. */
 	draft: string
-	/** The tool calls since then. */
+	/** The tool calls since `working` became true. */
 	progress: RunProgress
 	/** The preview that the chat shows now; undefined before the first one. */
 	shown?: string

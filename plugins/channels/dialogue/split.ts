@@ -2,7 +2,7 @@
 
 /** An open code block. */
 export interface Fence {
-	/** Such as three backticks; the closing marker is at least as longLine. */
+	/** Such as three backticks; the closing marker is at least as long. */
 	marker: string
 	/** The text after the marker, such as the language. */
 	info: string
