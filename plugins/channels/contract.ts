@@ -29,7 +29,7 @@ export interface CommonConfig {
 	during_run?: 'in_order' | 'merged'
 }
 
-/** `disabled`: no running plugin has this type of channel. `error`: a person must change something. */
+/** `disabled`: no running plugin provides this type of channel. `error`: a person must change something. */
 export type ConnectionState = 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
 
 export interface Channel {
@@ -108,7 +108,7 @@ export interface Channels {
 	remove(id: string): Promise<void>
 	/**
 	 * Sends a message to a chat as the agent, without a run. When it settles, the message is durable and part of the chat's
-	 * current conversation; then it is sent exactly once. `conversation`: any conversation of a chat that is bound to the agent.
+	 * current conversation; then it is sent once, even after a crash. `conversation`: any conversation of a chat that is bound to the agent.
 	 * Throws `not_found`, `conflict` if the chat is no longer bound, `queue_full`, `idempotency_mismatch`.
 	 */
 	say(agent: AgentRef, conversation: string, content: string, idempotency_key?: string): Promise<SaidInChat>

@@ -18,7 +18,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 			id: 'sendMessage',
 			description: 'Send a message to a chat as its agent, without a run',
 			notes: [
-				"Responds once the message is durable. The message is then sent exactly once, even after a crash, in order with others for the chat. It becomes part of the chat's current conversation, as a message of the agent.",
+				"Responds once the message is durable. The message is then sent once, even after a crash, after earlier messages that wait for that chat. It becomes part of the chat's current conversation, as a message of the agent.",
 				'`message.undelivered` reports a message that could not be sent within 24 hours, or that the platform refused.',
 			],
 			tags: ['api', 'channels'],

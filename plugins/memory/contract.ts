@@ -13,7 +13,7 @@ export interface Memory {
 }
 
 export interface SearchResult extends Memory {
-	/** Cosine of question and content, 0–1. */
+	/** Cosine of query and content, 0–1. */
 	similarity: number
 }
 

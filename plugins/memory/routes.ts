@@ -27,7 +27,7 @@ const memory = Joi.object({
 const found = Joi.object({
 	id: uuid,
 	content: storedContent,
-	similarity: Joi.number().min(0).max(1).required().description('Cosine of question and content.').example(0.83),
+	similarity: Joi.number().min(0).max(1).required().description('Cosine of query and content.').example(0.83),
 	created_at: iso.required(),
 }).id('MemorySearchResult')
 const page = Joi.object({

@@ -29,7 +29,7 @@ export default {
 			source_ip: 'The address of its sender.',
 			code: 'The [code of the error](http-api.md#codes).',
 			message: 'The error message.',
-			'untold?': 'Number of refused deliveries since the previous event that have no event of their own.',
+			'untold?': 'How many more deliveries were refused since the last such event.',
 			'since?': 'When the first of these arrived.',
 			'sources?': 'Addresses of their senders, at most 16.',
 		},
