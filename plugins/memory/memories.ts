@@ -25,9 +25,9 @@ const PAGE_CHARACTERS = 1024 * 1024
 const COMMIT_LIMIT = 100
 /** Links that a deletion changes in the same commit. Only a memory that a compaction made may have more. */
 const LINKS = 90
-const MOST_TAGS = 16
-export const MOST_REPLACED = 8
-export const MOST_RESULTS = 100
+const MAX_TAGS = 16
+export const MAX_REPLACED = 8
+export const MAX_RESULTS = 100
 
 export function memoriesOf(
 	ctx: Context<MemorySettings>,
@@ -92,8 +92,8 @@ export function memoriesOf(
 		},
 
 		async search(agent, query, limit, tags = []) {
-			if (!Number.isInteger(limit) || limit < 1 || limit > MOST_RESULTS)
-				throw new Fault('invalid_request', `the limit of a search must be a whole number from 1 to ${MOST_RESULTS}`)
+			if (!Number.isInteger(limit) || limit < 1 || limit > MAX_RESULTS)
+				throw new Fault('invalid_request', `the limit of a search must be a whole number from 1 to ${MAX_RESULTS}`)
 			if (!(await hasMemories(store, agent.uid))) return []
 			const text = redacted(agent, query)
 			const embedder = await embeddings.embedderOf(agent)
@@ -202,7 +202,7 @@ export function memoriesOf(
 			const next = isGone ? replaced_by : newer
 			const value: MemoryRecord = {
 				...rest,
-				...(left.length > 0 && { replaces: left.slice(-MOST_REPLACED) }),
+				...(left.length > 0 && { replaces: left.slice(-MAX_REPLACED) }),
 				...(next !== undefined && next !== rest.id && { replaced_by: next }),
 			}
 			ops.push({ key: entry.key, value, expect: entry.rev })
@@ -229,11 +229,11 @@ function mergedInto(
 	replaced: readonly Entry<MemoryRecord>[],
 ): { ops?: Op[]; result: MemoryRecord } {
 	// A memory that a compaction made may have more tags, and keeps them.
-	const all = [...new Set([...value.tags, ...tags])].slice(0, Math.max(MOST_TAGS, value.tags.length))
+	const all = [...new Set([...value.tags, ...tags])].slice(0, Math.max(MAX_TAGS, value.tags.length))
 	const others = replaced.filter((one) => one.value.id !== value.id)
 	if (all.length === value.tags.length && others.length === 0) return { result: value }
 	const { replaced_by, replaces = [], ...rest } = value
-	const links = [...new Set([...replaces, ...others.map((one) => one.value.id)])].slice(-MOST_REPLACED)
+	const links = [...new Set([...replaces, ...others.map((one) => one.value.id)])].slice(-MAX_REPLACED)
 	const result: MemoryRecord = {
 		...rest,
 		tags: all,

@@ -3,7 +3,7 @@ import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { LongTermMemory, Memory } from './contract.ts'
-import { MOST_REPLACED, MOST_RESULTS } from './memories.ts'
+import { MAX_REPLACED, MAX_RESULTS } from './memories.ts'
 
 const CONTENT_CHARACTERS = 32_000
 export const QUERY_CHARACTERS = 4_000
@@ -22,10 +22,10 @@ export const tags = Joi.array()
 	.description('Labels to search by, at most 16.')
 export const replaces = Joi.array()
 	.items(Joi.string().min(1).max(64))
-	.max(MOST_REPLACED)
+	.max(MAX_REPLACED)
 	.unique()
 	.description('Ids of older memories that are no longer true; they stay, linked to this one and ranked below it.')
-export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description('Maximum number; default 10.')
+export const limit = Joi.number().integer().min(1).max(MAX_RESULTS).description('Maximum number; default 10.')
 
 /** Characters of all contents in one result for a model; longer contents are cut. */
 const SHOWN_CHARACTERS = 40_000

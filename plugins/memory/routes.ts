@@ -6,7 +6,7 @@ import { agentName } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
 import type { LongTermMemory, MemorySettings } from './contract.ts'
-import { MOST_RESULTS } from './memories.ts'
+import { MAX_RESULTS } from './memories.ts'
 import { content, DEFAULT_RESULTS, limit, QUERY_CHARACTERS, replaces, storedEvent, tags } from './primitives.ts'
 
 const strict = { convert: false } as const
@@ -187,7 +187,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			tags: ['api', 'memory'],
 			auth: scoped('agents:read'),
 			validate: { params: agentOnly },
-			response: { status: { 200: Joi.array().items(compaction).max(MOST_RESULTS) } },
+			response: { status: { 200: Joi.array().items(compaction).max(MAX_RESULTS) } },
 		},
 		handler: async ({ params }) => memories.compactions(await agentOf(params.id)),
 	})

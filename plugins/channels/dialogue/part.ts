@@ -11,7 +11,7 @@ export interface MessagePart {
 }
 
 /** If no conversion fits in this limit, the text is sent unconverted. */
-const LEAST_ROOM = 64
+const MIN_ROOM = 64
 
 /** Maximum UTF-8 bytes of one code unit: unescaped, and escaped as in `&quot;`. */
 const UNIT_BYTES = 3
@@ -26,7 +26,7 @@ export async function nextPart(source: string, from: SplitPosition, format: Form
 		const excess = excessOf(text, format)
 		if (excess <= 1 && (markup === 'markdown' || text.trim() !== '')) return { text, next: piece.next }
 		// Nothing is visible, as for an empty list, or table columns need more room.
-		if (text.trim() === '' || room < LEAST_ROOM)
+		if (text.trim() === '' || room < MIN_ROOM)
 			return asWritten(source, from, { ...format, max_length: Math.min(room, max_length) })
 		room = Math.min(room - 1, Math.floor((room * 0.95) / excess))
 	}

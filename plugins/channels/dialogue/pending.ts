@@ -53,7 +53,7 @@ const LOAD_MS = 20_000
 /** The files of a message that has waited longer in its chat's queue are not loaded. */
 const WAIT_MS = 120_000
 /** Delay before a failed start is retried, such as while the store was unavailable. */
-const AGAIN_MS = 5_000
+const RETRY_MS = 5_000
 
 export function openPending(deps: PendingDeps) {
 	const { ctx } = deps
@@ -110,7 +110,7 @@ export function openPending(deps: PendingDeps) {
 					{ err: error, id, channel_id },
 					'the run of a chat message could not be started; this will be retried',
 				)
-				await sleep(AGAIN_MS, undefined, { signal: end, ref: false }).catch(() => {})
+				await sleep(RETRY_MS, undefined, { signal: end, ref: false }).catch(() => {})
 			}
 		}
 		return 1

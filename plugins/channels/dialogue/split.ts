@@ -25,7 +25,7 @@ export interface Piece {
 }
 
 /** Breaks that use less than this share of the limit are avoided. */
-const LEAST_FILL = 1 / 3
+const MIN_FILL = 1 / 3
 /** Limit of the info text that is repeated in the next part. */
 const INFO_LIMIT = 32
 /** A longer marker is treated as a drawn line. */
@@ -120,7 +120,7 @@ function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 		open = after
 		start = end + 1
 	}
-	const enough = (one: Break | undefined): one is Break => one !== undefined && one.end >= room * LEAST_FILL
+	const enough = (one: Break | undefined): one is Break => one !== undefined && one.end >= room * MIN_FILL
 	if (enough(paragraph)) return paragraph
 	if (enough(line)) return line
 	if (!longLine) return line ?? poor ?? { end: room, skip: 0, fence: open }

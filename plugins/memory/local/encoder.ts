@@ -94,5 +94,5 @@ export function encoderIn(folder: string): Encoder {
 }
 
 function failed(why: string): Fault {
-	return new Fault('embedding_failed', `the sentence encoder made no embeddings: ${why}`)
+	return new Fault('embedding_failed', `the sentence encoder returned no embeddings: ${why}`)
 }
