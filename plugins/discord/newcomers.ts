@@ -7,7 +7,7 @@ const LIMIT = 100
 
 /**
  * Channels and threads without accepted messages, but with messages newer than the newest accepted one of all chats (`cursor`), or
- * very recent ones. Direct chats cannot be found this way.
+ * very recent ones: one of these may be the first question to the bot. Direct chats cannot be found this way.
  */
 export function newcomersOf(client: Client, known: readonly KnownChat[], cursor: string | null): KnownChat[] {
 	const since = isSnowflake(cursor) ? cursor : snowflakeAt(Date.now())

@@ -16,7 +16,7 @@ export function promptFor(slug: string, payload: string, event?: string, instruc
 /** The longest fence. A payload with longer runs of backticks goes between unpredictable random lines. */
 const MAX_TICKS = 64
 
-/** Headers are not signed, so only simple words are accepted. */
+/** No signature covers the header with the event type, so only simple words are accepted. */
 const EVENT_NAME = /^[\w.:/-]{1,64}$/
 
 /** Length of the longest run of backticks, at least 2: a fence needs three. */
