@@ -590,7 +590,11 @@ void t.test('MCP servers and channels', async (t) => {
 				}),
 			heal: ({ home }) => withStore(home, (store) => store.put(at, record)),
 		},
-		{ level: 'error', message: new RegExp(`token of the channel ${channel} .*not in the vault`), fix: /svc vault set GONE/ },
+		{
+			level: 'error',
+			message: new RegExp(`token of the channel ${channel} .*not in the vault`),
+			fix: /svc vault set GONE/,
+		},
 	)
 	let status = 200
 	const flags = { flags: 0 }
