@@ -4,6 +4,7 @@
  */
 import { isBoom } from '@hapi/boom'
 import type { Request, ResponseObject, Server } from '@hapi/hapi'
+import { isPipelined } from './listeners.ts'
 import { hasBody } from './server.ts'
 
 /** The smallest answer that hapi compresses. */
@@ -36,7 +37,7 @@ function isPlain(request: Request): request is Request & { response: ResponseObj
 }
 
 /** False if hapi must send it, since the client may accept it compressed. */
-function send({ raw: { res }, info }: Request, response: ResponseObject): boolean {
+function send({ raw: { req, res }, info }: Request, response: ResponseObject): boolean {
 	const json = JSON.stringify(response.source)
 	const bytes = Buffer.byteLength(json)
 	if (bytes >= MIN_COMPRESSED_BYTES) {
@@ -50,6 +51,8 @@ function send({ raw: { res }, info }: Request, response: ResponseObject): boolea
 	res.statusCode = response.statusCode
 	// All answers of one turn of the event loop go out one after another. A socket's write wakes its reader, which on a virtual
 	// machine costs more than the rest of the request; a reader that is awake already costs little.
-	setImmediate(() => res.end(json))
+	// Not for pipelined requests: each would wait for a turn, and Node drops the rest once the client has closed its side.
+	if (isPipelined(req.socket)) res.end(json)
+	else setImmediate(() => res.end(json))
 	return true
 }

@@ -31,6 +31,8 @@ const listenerSettings: ServerOptions = {
 const CONNECTION_LIMIT = 20_000
 /** Pipelined requests of one connection: each is kept in memory until its turn. */
 const AHEAD_LIMIT = 64
+/** For connections with pipelined requests, how many wait for their turn. */
+const ahead = new WeakMap<Duplex, number>()
 const safety = Object.entries(safetyHeaders)
 /** How long connections without a request are kept when the gateway stops. */
 const SILENCE_MS = 200
@@ -68,8 +70,6 @@ export class Listeners {
 	readonly #connections = new Set<Socket>()
 	/** Connections that accept no further request, with their last one. */
 	readonly #spent = new WeakMap<Duplex, IncomingMessage>()
-	/** For connections with pipelined requests, how many wait for their turn. */
-	readonly #ahead = new WeakMap<Duplex, number>()
 	readonly #log: Logger
 	readonly #handed: ReadonlyMap<Address, number>
 	#open = 0
@@ -263,9 +263,9 @@ export class Listeners {
 
 	/** False if this is the last pipelined request that its connection may send. */
 	#maySendMore({ socket }: IncomingMessage, response: ServerResponse): boolean {
-		const count = (this.#ahead.get(socket) ?? 0) + 1
-		this.#ahead.set(socket, count)
-		response.once('socket', () => this.#ahead.set(socket, (this.#ahead.get(socket) ?? 0) - 1))
+		const count = (ahead.get(socket) ?? 0) + 1
+		ahead.set(socket, count)
+		response.once('socket', () => ahead.set(socket, (ahead.get(socket) ?? 0) - 1))
 		return count < AHEAD_LIMIT
 	}
 
@@ -291,6 +291,11 @@ export class Listeners {
 		this.#spent.set(socket, request)
 		return false
 	}
+}
+
+/** Whether the client has sent requests on this connection before the earlier ones were answered. */
+export function isPipelined(socket: Duplex): boolean {
+	return ahead.has(socket)
 }
 
 function refuse(socket: Duplex, statusCode: 400 | 404 | 408 | 431, request_id = newId()): void {

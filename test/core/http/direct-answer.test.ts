@@ -1,8 +1,12 @@
 /** Answers that are sent without hapi look the same to clients. */
+import net from 'node:net'
+import { text } from 'node:stream/consumers'
 import type { Server, ServerRoute } from '@hapi/hapi'
 import { request } from 'undici'
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
+import { Listeners } from '../../../core/http/listeners.ts'
+import { openLog } from '../../../core/log/log.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { serve } from './serve.ts'
 
@@ -91,6 +95,22 @@ void t.test('an answer is the same whoever sends it', async (t) => {
 	)
 	for (const path of long)
 		t.equal(direct.ours.filter((one) => one === `get ${path}`).length, 1, `${path} is compressed by hapi`)
+})
+
+void t.test('pipelined requests are all answered, although the client closes its side after them', async (t) => {
+	const { hapi } = await serve(t, routes, { onlyBuiltIn: true })
+	const listeners = new Listeners(openLog({ level: 'silent', format: 'json' }))
+	listeners.current = {
+		request: (_address, request, response) => void hapi.listener.emit('request', request, response),
+		upgrade: () => false,
+	}
+	const sockets = await listeners.open({ main: { host: '127.0.0.1', port: 0 } })
+	sockets.take()
+	t.teardown(() => listeners.close(0))
+	const socket = net.connect(Number(new URL(listeners.url('main') ?? '').port), '127.0.0.1')
+	socket.end(['1010', '1011', '1012'].map((n) => `GET /limit/${n} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''))
+	const lengths = [...(await text(socket)).matchAll(/^content-length: (\d+)/gim)].map(([, length]) => length)
+	t.strictSame(lengths, ['1010', '1011', '1012'])
 })
 
 void t.test('a third-party plugin may use all of hapi on every request', async (t) => {
