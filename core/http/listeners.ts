@@ -83,7 +83,7 @@ export class Listeners {
 		this.#log = log
 		this.#handed = handed
 		this.#endUnsent = endUnsent(limits, log)
-		this.#watchOpenFiles = openFilesWatch(log, () => this.#connections.size === 0)
+		this.#watchOpenFiles = openFilesWatch(log, () => this.#connections.size === 0 && this.#upgraded.size === 0)
 	}
 
 	/** Requests whose answers have not ended yet, including open streams. */

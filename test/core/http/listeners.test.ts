@@ -226,15 +226,24 @@ void t.test('a connection that is never idle does not hold up the end', async (t
 	await closed
 })
 
-void t.test('it is logged that no more files can be opened', { skip: process.platform === 'win32' }, async (t) => {
-	const program = fileURLToPath(new URL('../../fixtures/few-files.ts', import.meta.url))
-	const child = spawn('sh', ['-c', 'ulimit -n 60 && exec "$0" "$1"', process.execPath, program], {
-		stdio: ['ignore', 'pipe', 'inherit'],
-	})
-	t.teardown(() => child.kill())
-	const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-	const port = Number((await lines.next()).value)
-	const sockets = Array.from({ length: 60 }, () => net.connect(port, '127.0.0.1').on('error', () => {}))
-	t.teardown(() => sockets.forEach((socket) => socket.destroy()))
-	t.match((await lines.next()).value, /the limit of this process for open files .* is reached, .*raise LimitNOFILE/)
-})
+for (const [kind, request] of [
+	['new', ''],
+	['upgraded', upgrade],
+] as const)
+	void t.test(
+		`${kind} connections: it is logged that no more files can be opened`,
+		{ skip: process.platform === 'win32' },
+		async (t) => {
+			const program = fileURLToPath(new URL('../../fixtures/few-files.ts', import.meta.url))
+			const child = spawn('sh', ['-c', 'ulimit -n 60 && exec "$0" "$1"', process.execPath, program], {
+				stdio: ['ignore', 'pipe', 'inherit'],
+			})
+			t.teardown(() => child.kill())
+			const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+			const port = Number((await lines.next()).value)
+			const sockets = Array.from({ length: 60 }, () => net.connect(port, '127.0.0.1').on('error', () => {}))
+			for (const socket of sockets) socket.write(request)
+			t.teardown(() => sockets.forEach((socket) => socket.destroy()))
+			t.match((await lines.next()).value, /the limit of this process for open files .* is reached, .*raise LimitNOFILE/)
+		},
+	)
