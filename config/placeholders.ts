@@ -3,10 +3,16 @@ import { isSecretName } from './hidden.ts'
 import type { Problem } from './problems.ts'
 import type { Tree } from './tree.ts'
 
-const placeholder = String.raw`\$[A-Za-z_]\w*|%[A-Za-z_]\w*%|\{\{[^{}]*\}\}|<[^<>]+>`
+/** Not `%C3%A9`, which is percent-encoded, or `<|end|>`, which is a token of a model. */
+const placeholder = String.raw`\$[A-Za-z_]\w*|%[A-Za-z_]\w*%(?![0-9A-F]{2})|\{\{[^{}]*\}\}|<[^<>|]+>`
 const wholeSecret = new RegExp(`^(?:(?:Basic|Bearer) )?(?:${placeholder})$`, 'i')
-/** In the user, host or port: a path may have such characters. */
-const inAddress = new RegExp(`^[a-z]+://[^/?#]*(?:${placeholder})`, 'i')
+/** The whole user or password, since a password may contain such characters, or a part of the host or port. A path may have them, too. */
+const inAddress = new RegExp(
+	`^[a-z]+://(?:(?:[^/?#@:]*:)?(?:${placeholder})(?::[^/?#@]*)?@|(?:[^/?#]*@)?[^/?#@]*(?:${placeholder})(?![^/?#]*@))`,
+	'i',
+)
+/** Sections whose settings have names that the operator or a plugin chose, such as `plugins.tokenizer`. */
+const named: ReadonlySet<string | undefined> = new Set(['plugins', 'providers'])
 
 const message =
 	'looks like a placeholder, but is used as it stands; to refer to the environment variable NAME, write ${NAME}'
@@ -22,7 +28,8 @@ export function placeholderWarnings(tree: Tree): Problem[] {
 	function find(value: unknown, path: readonly string[]): string[] {
 		const name = path.join('.')
 		if (typeof value === 'string') {
-			const isSecret = path.some((part) => isSecretName(part) || part === 'headers') && wholeSecret.test(value)
+			const settings = named.has(path[0]) ? path.slice(2) : path
+			const isSecret = settings.some((part) => isSecretName(part) || part === 'headers') && wholeSecret.test(value)
 			return !tree.replaced.has(name) && (isSecret || inAddress.test(value)) ? [name] : []
 		}
 		if (typeof value !== 'object' || value === null) return []

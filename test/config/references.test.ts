@@ -132,6 +132,19 @@ void t.test('a secret or an address that is a placeholder is a warning with its 
 	])
 		t.strictSame(warnings(provider(more), { NAME: '<text>' }), [], more)
 	t.strictSame(warnings('{kind: openai, model: <m>}'), [], 'neither a secret nor an address')
+	const plugin = (name: string, setting: string): string[] =>
+		warnings(`{kind: offline}\nplugins: {${name}: {${setting}}}`)
+	for (const address of ['nats://$USER:x@h', 'nats://u:<password>@h:4222', 'nats://u:x@%HOST%:4222'])
+		t.match(plugin('a', `url: '${address}'`), [/plugins\.a\.url: looks like/], address)
+	for (const address of [
+		'nats://us%C3%A4r:p%C3%A9@h',
+		'nats://u:pa$word@h',
+		'nats://u:a<b>c@h',
+		'http://%C3%A4%C3%B6.example',
+	])
+		t.strictSame(plugin('a', `url: '${address}'`), [], address)
+	t.strictSame(plugin('tokenizer', "first: '<s>'"), [], 'the name of a plugin makes no setting a secret')
+	t.strictSame(plugin('a', "stop_tokens: ['<|end|>']"), [], 'a token of a model')
 	t.end()
 })
 
