@@ -2,7 +2,7 @@ import { UNKNOWN } from './key-index.ts'
 import type { KeyIndex } from './key-index.ts'
 import type { Client } from './client.ts'
 import { DELETED_TTL_S } from './records.ts'
-import { infoOf, rootAndKeyOf } from './streams.ts'
+import { infoOf, rootAndKeyOf, token } from './streams.ts'
 import type { Names } from './streams.ts'
 import { messagesUntil } from './read-stream.ts'
 
@@ -23,7 +23,8 @@ export async function loadKeys(
 	const entryOf = (subject: string): [KeyIndex, string] | undefined => {
 		const [root, key] = rootAndKeyOf(subject)
 		const index = indexes[root]
-		return index && [index, key]
+		// base64url that decodes to the same key, but is not what the gateway writes, is not its record.
+		return index && token(key) === subject.slice(root.length + 1) ? [index, key] : undefined
 	}
 	let last = 0
 	for (let offset = 0; ; offset += PAGE) {

@@ -17,7 +17,7 @@ import { openOrderedWriter } from './ordered-writer.ts'
 import { loadKeys } from './load-keys.ts'
 import { openEventLog } from './log.ts'
 import { openLogSource } from './log-source.ts'
-import { isRecordSubject, positionAt, recordOf, seqOf } from './log-record.ts'
+import { isRecordSubject, positionAt, recordOf } from './log-record.ts'
 import { openStoredQueue } from './queue.ts'
 import { ownName } from '../../../core/util/own-name.ts'
 import { answerDiscovery, discoverGateways } from './discovery.ts'
@@ -122,8 +122,11 @@ async function opened(
 		})
 	const records = recordsUnder(roots.records)
 	const internal = recordsUnder(roots.internal)
-	const head = await headOf(client, names)
-	const recent = await recentOf(client, names, seqOf(head), log)
+	const newest = await newestOf(client, names)
+	const recent = await recentOf(client, names, newest, log)
+	// The newest messages may be those of another program.
+	const last = recent.records().at(-1)
+	const head = last ? positionAt(last.seq, recordOf(names.events, last).entries.length - 1) : positionAt(newest, 0)
 	const source = openLogSource(client, names, recent, () => events.state.first_seq)
 	const eventLog = openEventLog({
 		client,
@@ -249,12 +252,11 @@ async function recentOf(client: Client, names: Names, last: number, log: NatsOpt
 	return recent
 }
 
-/** The position of the newest event; 0 for none. */
-async function headOf(client: Client, names: Names): Promise<number> {
+/** The position of the newest message under the subjects of records; 0 for none. */
+async function newestOf(client: Client, names: Names): Promise<number> {
 	const subjects = [`${names.prefix}.ev.0.>`, `${names.prefix}.ev.g.>`]
 	const found = await Promise.all(subjects.map((subject) => client.last(names.events, subject)))
-	const newest = found.flatMap((one) => one ?? []).toSorted((a, b) => b.seq - a.seq)[0]
-	return newest ? positionAt(newest.seq, recordOf(names.events, newest).entries.length - 1) : 0
+	return Math.max(0, ...found.map((one) => one?.seq ?? 0))
 }
 
 /** Reads the format, or marks a new installation with the current one. Refuses a format that this program cannot read. */

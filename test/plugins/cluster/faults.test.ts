@@ -344,10 +344,10 @@ void t.test('a message that no gateway wrote is skipped or named', { skip: witho
 	const open = (): Promise<NatsEngine> => openNats({ url: cluster.url, prefix: 'stray', replicas: 1, log })
 	const operator = await openClient({ url: cluster.url })
 	t.teardown(() => operator.close())
-	const publish = async (stream: string, kind: string, key: string): Promise<number> => {
+	const publish = async (stream: string, kind: string, key: string, text = 'hello'): Promise<number> => {
 		const { config } = await infoOf(operator, stream)
 		const root = config.subjects.find((one) => one.endsWith(`.${kind}.>`))?.slice(0, -1)
-		return (await operator.ask(`${root}${key}`, 'hello', {})).json<{ seq: number }>().seq
+		return (await operator.ask(`${root}${key}`, text, {})).json<{ seq: number }>().seq
 	}
 	const engine = await open()
 	await engine.log.append('r', 0, [entry('r', 1)])
@@ -363,15 +363,28 @@ void t.test('a message that no gateway wrote is skipped or named', { skip: witho
 	])
 	t.equal((await after.log.journal('r')).last, 2)
 	t.equal((await after.log.read({}, null, 10)).entries.length, 2)
+	await after.store.put(['a'], 1)
+	await after.store.put(['b'], 2)
 	await after[Symbol.asyncDispose]()
+
+	// Almost as a gateway's: in the places of its subjects, and with padding after the base64url of a key.
+	const subjectOf = (key: Key): string => Buffer.from(joinKey(key)).toString('base64url')
+	for (const end of ['g.note', '0.a.b', '0.a$b']) await publish('stray_events', 'ev', end)
+	await publish('stray_state', 'kv', `r.0.${subjectOf(['a'])}=`, '')
+	await publish('stray_state', 'kv', `r.0.${subjectOf(['b'])}=`)
+	const almost = await open()
+	t.match(warnings.slice(-3), [/ev\.g\.note$/, /ev\.0\.a\.b$/, /ev\.0\.a\$b$/])
+	t.equal((await almost.log.journal('r')).last, 2)
+	t.equal((await almost.log.read({}, almost.log.head(), 10)).entries.length, 0)
+	t.strictSame(await Promise.all(['a', 'b'].map(async (key) => (await almost.store.get([key]))?.value)), [1, 2])
+	await almost[Symbol.asyncDispose]()
 
 	// As damage would be.
 	const seq = await publish('stray_events', 'ev', `0.${Buffer.from('other').toString('base64url')}`)
 	const says = `the message ${seq} of the stream stray_events cannot be read: .*\\(nats stream rmm stray_events ${seq}\\)$`
 	await t.rejects(open(), { code: 'store_damaged', message: new RegExp(says) })
 	await operator.api('STREAM.MSG.DELETE.stray_events', { seq })
-	const key = Buffer.from(joinKey(['odd'])).toString('base64url')
-	const record = await publish('stray_state', 'kv', `r.0.${key}`)
+	const record = await publish('stray_state', 'kv', `r.0.${subjectOf(['odd'])}`)
 	await using last = await open()
 	await t.rejects(last.store.get(['odd']), {
 		code: 'store_damaged',
