@@ -175,7 +175,8 @@ export async function openFeed(
 	async function quotedIn(room_id: string, event_id: string, people: Members): Promise<QuotedMessage | undefined> {
 		const answer = call<MatrixEvent>('GET', ['rooms', room_id, 'event', event_id])
 		const event = await answer.catch(orElse(undefined))
-		if (!event) return undefined
+		// Homeservers look in the room of the path; one that does not must not reveal another room to this one.
+		if (!event || (event.room_id ?? room_id) !== room_id) return undefined
 		const { type, content, sender } = event
 		const fileKind = attachments.get(type === 'm.room.encrypted' ? type : content.msgtype)
 		const text = fileKind !== undefined ? `[${fileKind}]` : typeof content.body === 'string' ? content.body : ''
@@ -236,6 +237,8 @@ interface Timeline {
 interface MatrixEvent {
 	type: string
 	event_id: string
+	/** Absent in `/sync`. */
+	room_id?: string
 	sender: string
 	state_key?: string
 	content: {

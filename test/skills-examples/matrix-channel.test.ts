@@ -148,7 +148,7 @@ void t.test('as the README says: copied, switched on, invited, paired, talked to
 	t.strictSame(answer.mentions, {}, 'nobody is rung by what an answer says')
 	t.match(answer.text, /What is .*two.* & three\?/)
 	server.say(room, alice, { algorithm: 'm.megolm.v1.aes-sha2', ciphertext: 'AwgAE' }, 'm.room.encrypted')
-	await said(room, bot, 'I can only read text')
+	const elsewhere = await said(room, bot, 'I can only read text')
 	const { body: told } = await gateway.request('GET', '/v1/audit?limit=500')
 	t.notOk(JSON.stringify(told).includes(access_token), 'no event shows the token')
 
@@ -177,6 +177,7 @@ void t.test('as the README says: copied, switched on, invited, paired, talked to
 	t.match(await receivedReply(reply.id, 'what was it?'), /A reply to your message, quoted here: ".*dinner/)
 	const image = server.say(group, alice, { msgtype: 'm.image', body: 'cat.jpg', url: 'mxc://matrix.test/cat' })
 	t.match(await receivedReply(image, 'what is on it?'), /\[an image\]/)
+	t.notMatch(await receivedReply(elsewhere.id, 'what is there?'), /quoted here/, 'an event of another room')
 })
 
 void t.test('its code is edited, broken, switched off and on while another channel talks', async (t) => {
