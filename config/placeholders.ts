@@ -6,7 +6,7 @@ import type { Tree } from './tree.ts'
 /** Not `%C3%A9`, which is percent-encoded, or `<|end|>`, which is a token of a model. */
 const placeholder = String.raw`\$[A-Za-z_]\w*|%[A-Za-z_]\w*%(?![0-9A-F]{2})|\{\{[^{}]*\}\}|<[^<>|]+>`
 const wholeSecret = new RegExp(`^(?:(?:Basic|Bearer) )?(?:${placeholder})$`, 'i')
-/** The whole user or password, since a password may contain such characters, or a part of the host or port. A path may have them, too. */
+/** The whole user or password, since a password may contain such characters, or a part of the host or port. A path may contain such characters, too. */
 const inAddress = new RegExp(
 	`^[a-z]+://(?:(?:[^/?#@:]*:)?(?:${placeholder})(?::[^/?#@]*)?@|(?:[^/?#]*@)?[^/?#@]*(?:${placeholder})(?![^/?#]*@))`,
 	'i',
@@ -15,9 +15,9 @@ const inAddress = new RegExp(
 const named: ReadonlySet<string | undefined> = new Set(['plugins', 'providers'])
 
 const message =
-	'looks like a placeholder, but is used as it stands; to refer to the environment variable NAME, write ${NAME}'
+	'looks like a placeholder, but is used unchanged; to refer to the environment variable NAME, write ${NAME}'
 
-/** A warning for each secret and each address in the file that is a placeholder. Values that come from variables do not count. */
+/** A warning for each secret and each address in the file that looks like a placeholder. Values of variables are not checked. */
 export function placeholderWarnings(tree: Tree): Problem[] {
 	return find(tree.value, []).map((path) => ({
 		path: tree.written(path),

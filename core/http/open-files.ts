@@ -1,13 +1,13 @@
-/** Reports that the process can open no more files. The system then accepts and closes connections, and Node does not say so. */
+/** Reports that the process can open no more files. The system then accepts and closes connections, and Node reports no error. */
 import { close, open } from 'node:fs'
 import { devNull } from 'node:os'
 import type { Logger } from '../log/log.ts'
 
 const CHECK_MS = 1_000
-/** While it lasts, it is reported this often. */
-const AGAIN_MS = 60_000
+/** How often the limit is reported while it lasts. */
+const REPORT_INTERVAL_MS = 60_000
 
-/** Call it for each new connection: checks every second until `isIdle`. */
+/** Returns a function to call for each new connection. It starts a check that runs every second until `isIdle`. */
 export function openFilesWatch(log: Logger, isIdle: () => boolean): () => void {
 	let timer: NodeJS.Timeout | undefined
 	let reported = -Infinity
@@ -20,7 +20,7 @@ export function openFilesWatch(log: Logger, isIdle: () => boolean): () => void {
 		open(devNull, (error, descriptor) => {
 			if (!error) return close(descriptor)
 			if (error.code !== 'EMFILE' && error.code !== 'ENFILE') return
-			if (performance.now() - reported < AGAIN_MS) return
+			if (performance.now() - reported < REPORT_INTERVAL_MS) return
 			reported = performance.now()
 			const whose = error.code === 'EMFILE' ? 'of this process' : 'of the system'
 			log.error(

@@ -22,6 +22,6 @@ let segmenter: Intl.Segmenter | undefined
 
 const wide =
 	/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3001-\u303e\uff01-\uff60\uffe0-\uffe6]/u
-/** A zero-width joiner, halves of flags, tones of skin. */
+/** A zero-width joiner, a half of a flag, or a skin tone. */
 const mayJoin = /[\u200d\p{Regional_Indicator}\p{Emoji_Modifier}]/u
 const isEmoji = /[\p{Extended_Pictographic}\p{Regional_Indicator}]/u

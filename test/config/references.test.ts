@@ -104,7 +104,7 @@ void t.test('a secret or an address that is a placeholder is a warning with its 
 		t.match(
 			warnings(provider(`api_key: ${key}`)),
 			[
-				/gateway\.yaml:2:43: providers\.main\.api_key: looks like a placeholder, but is used as it stands; .*write \$\{NAME\}$/,
+				/gateway\.yaml:2:43: providers\.main\.api_key: looks like a placeholder, but is used unchanged; .*write \$\{NAME\}$/,
 			],
 			key,
 		)
