@@ -1,10 +1,12 @@
 /** The gateway's process: 1 settings of the process · 2 boot · 3 signals · 4 startup banner. */
+import { writeFileSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import type { Waiting } from './boot.ts'
 import type { Gateway } from './gateway.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 
 enableCompileCache()
+nameProcess()
 // A closed terminal or pipe is no reason to exit.
 process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
@@ -92,6 +94,15 @@ function showUpgrade({ percent, text }: UpgradeProgress): void {
 	shownPercent = percent
 	notify(`STATUS=Upgrading the home: ${text}`)
 	if (process.stdout.isTTY) process.stdout.write(`\r\x1b[KUpgrading the home: ${text}${percent === 100 ? '\n' : ''}`)
+}
+
+/** For ps, top and systemctl, which show "MainThread" otherwise. `process.title` would overwrite the command line. */
+function nameProcess(): void {
+	try {
+		writeFileSync('/proc/self/comm', 'svc-gateway')
+	} catch {
+		// Only Linux has such a file.
+	}
 }
 
 const { gateway } = running

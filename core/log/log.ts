@@ -3,6 +3,7 @@ import type { Logger as PinoLogger } from 'pino'
 import { logFields } from '../util/context.ts'
 import { openRedactor } from '../redactor/redactor.ts'
 import type { Writer } from '../redactor/redactor.ts'
+import { isJournal, withPriority } from './journal.ts'
 
 export type Logger = PinoLogger
 
@@ -15,18 +16,19 @@ interface LogOptions {
 /**
  * The log goes to standard error, because standard output is for a command's result. Each line is redacted as a whole, so
  * that no field, message or stack is missed: the gateway's own secrets, and those of the agents that the line names. A line
- * that is written during a request or a run has its id.
+ * that is written during a request or a run has its id. Under systemd, JSON lines have the journal's priorities.
  */
 export function openLog(options: LogOptions, redactor = openRedactor()): Logger {
 	const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stderr.isTTY === true)
 	const mixin = (): object => ({ ...logFields() }) // a copy: pino adds the line's own fields to it
 	const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact, mixin }
 	const clean = (line: string): string => redactor.of(writersOf(line)).text(line, 'log')
+	const shown = isJournal(process.env) ? (line: string) => withPriority(clean(line)) : clean
 	if (pretty) return pino(settings, { write: (line: string) => process.stderr.write(forPeople(clean(line))) })
 	const destination = pino.destination({ dest: 2, sync: true })
 	// A closed pipe must not end the gateway.
 	destination.on('error', () => {})
-	return pino(settings, { write: (line: string) => destination.write(clean(line)) })
+	return pino(settings, { write: (line: string) => destination.write(shown(line)) })
 }
 
 const AGENT = /"agent(?:_id)?":"([^"]{1,64})"/g

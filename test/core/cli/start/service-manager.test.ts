@@ -24,6 +24,8 @@ void t.test('a gateway says that it is ready, and that it stops', { skip: proces
 	t.teardown(() => gateway.kill())
 	await eventually(() => told().length === 1)
 	t.equal(told()[0], `/run/here READY=1 STATUS=Listens at ${gateway.url}`)
+	if (process.platform === 'linux')
+		t.equal(readFileSync(`/proc/${gateway.pid}/comm`, 'utf8').trim(), 'svc-gateway', 'the name of the process')
 	t.equal(await gateway.end(), 0)
 	await eventually(() => told().length === 2)
 	t.equal(told()[1], '/run/here STOPPING=1')
