@@ -1,4 +1,4 @@
-/** `payload.actor` of events, and the audit by actor (interface "Identity"), over HTTP. */
+/** `payload.actor` of events, and the audit log filtered by actor (interface "Identity"), over HTTP. */
 import net from 'node:net'
 import { once } from 'node:events'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { startGateway } from '../support/gateway.ts'
 import { follow } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
-/** A tool that waits for an answer in place, and a route whose handler causes an event only after its client has left. */
+/** Tools that keep a run going, and a route that emits an event only after its client has disconnected. */
 const slow = `
 let entered = 0
 export default {
@@ -37,9 +37,9 @@ const gateway = await startGateway({
 })
 t.teardown(() => gateway.stop())
 
-const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], label: 'deploy bot' } })
-const token = made.body.token as string
-const bot = { kind: 'token', id: made.body.id as string, label: 'deploy bot' }
+const created = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], label: 'deploy bot' } })
+const token = created.body.token as string
+const bot = { kind: 'token', id: created.body.id as string, label: 'deploy bot' }
 const local = { kind: 'local' }
 
 async function audit(query: Record<string, string>): Promise<EventEnvelope[]> {
@@ -48,41 +48,41 @@ async function audit(query: Record<string, string>): Promise<EventEnvelope[]> {
 	return page.body.events as EventEnvelope[]
 }
 
-async function newest(event_type: string, query: Record<string, string> = {}): Promise<unknown> {
+async function latestActor(event_type: string, query: Record<string, string> = {}): Promise<unknown> {
 	const [event] = await audit({ event_type, ...query })
 	return event?.payload.actor
 }
 
-void t.test('what callers do to the gateway names them', async (t) => {
-	t.strictSame(await newest('token.created'), local)
+void t.test('events name the caller that caused them', async (t) => {
+	t.strictSame(await latestActor('token.created'), local)
 	await gateway.request('POST', '/v1/agents', { token, body: { name: 'ada' } })
-	t.strictSame(await newest('agent.created'), bot)
+	t.strictSame(await latestActor('agent.created'), bot)
 	await gateway.request('POST', '/v1/agents', { body: { name: 'eve' } })
-	t.strictSame(await newest('agent.created'), local)
+	t.strictSame(await latestActor('agent.created'), local)
 	t.equal((await audit({ event_type: 'gateway.started' }))[0]?.payload.actor, undefined, 'nobody caused the start')
 })
 
-void t.test('a run names who started it, answered it and stopped it', async (t) => {
-	const ada = await follow(t, gateway, 'runner')
+void t.test('events of a run name who started, answered and stopped it', async (t) => {
+	const runner = await follow(t, gateway, 'runner')
 	const start = async (prompt: string, conversation: string): Promise<string> => {
 		const { body } = await gateway.request('POST', '/v1/agents/runner/runs', { token, body: { prompt, conversation } })
 		return body.run_id as string
 	}
 	const [asking, stopped] = [await start('/tool slow.ask {}', 'a'), await start('/tool slow.stay {}', 'b')]
-	const behind = await start('hello', 'a')
-	const { payload } = await ada.heard(asking, 'question.asked', 1)
-	t.notOk('actor' in payload, 'the agent itself is not named in its own run')
-	t.equal((await ada.call(`ask-responses/${payload.question_id}`, { answer: 'yes' })).status, 200)
-	await ada.ended(asking)
-	await ada.ended(behind)
-	await ada.heard(stopped, 'primitive.called', 1)
+	const queued = await start('hello', 'a')
+	const { payload } = await runner.heard(asking, 'question.asked')
+	t.notOk('actor' in payload, 'events of the agent in its own run have no actor')
+	t.equal((await runner.call(`ask-responses/${payload.question_id}`, { answer: 'yes' })).status, 200)
+	await runner.ended(asking)
+	await runner.ended(queued)
+	await runner.heard(stopped, 'primitive.called')
 	await gateway.request('POST', `/v1/runs/${stopped}/cancel`)
-	await ada.ended(stopped)
+	await runner.ended(stopped)
 
-	const actorIn = (run_id: string, event_type: string): Promise<unknown> => newest(event_type, { run_id })
+	const actorIn = (run_id: string, event_type: string): Promise<unknown> => latestActor(event_type, { run_id })
 	t.strictSame(await actorIn(asking, 'run.started'), bot)
 	t.strictSame(await actorIn(asking, 'question.answered'), local)
-	t.strictSame(await actorIn(behind, 'run.started'), bot, 'also where it waited behind another run')
+	t.strictSame(await actorIn(queued, 'run.started'), bot, 'also after the run was queued')
 	t.strictSame(await actorIn(stopped, 'run.stopped'), local)
 	t.equal(await actorIn(asking, 'run.completed'), undefined)
 
@@ -97,21 +97,21 @@ void t.test('a run names who started it, answered it and stopped it', async (t) 
 	t.strictSame(await audit({ actor: 'nobody' }), [])
 })
 
-void t.test('what an agent does in a run names the agent', async (t) => {
-	const ada = await follow(t, gateway, 'writer')
+void t.test('the run of a sub-agent names the agent that started it', async (t) => {
+	const writer = await follow(t, gateway, 'writer')
 	const { run_id } = (
 		await gateway.request('POST', '/v1/agents/writer/runs', {
 			token,
 			body: { prompt: '/tool subagent.spawn {"prompt": "hello", "wait": true}' },
 		})
 	).body as { run_id: string }
-	await ada.ended(run_id)
+	await writer.ended(run_id)
 	const spawned = await audit({ agent_id: 'writer', event_type: 'run.started', actor: 'writer' })
 	t.equal(spawned.length, 1)
 	t.match(spawned[0]?.payload, { parent_run_id: run_id, actor: { kind: 'agent', id: 'writer' } })
 })
 
-void t.test('a refused caller is named where its token is known', async (t) => {
+void t.test('a security violation names the caller if its token is known', async (t) => {
 	const body = { scopes: ['events:read'], label: 'reader' }
 	const reader = (await gateway.request('POST', '/v1/auth/tokens', { body })).body as { id: string; token: string }
 	t.equal((await gateway.request('GET', '/v1/agents', { token: reader.token })).status, 403)
@@ -120,10 +120,10 @@ void t.test('a refused caller is named where its token is known', async (t) => {
 	await gateway.request('DELETE', `/v1/auth/tokens/${reader.id}`)
 	t.equal((await gateway.request('GET', '/v1/agents', { token: reader.token })).status, 401)
 	await eventually(async () => (await audit({ actor: reader.id, event_type: 'security.violation' })).length === 2)
-	t.strictSame(await newest('security.violation'), actor)
+	t.strictSame(await latestActor('security.violation'), actor)
 })
 
-void t.test('a caller that leaves early is named all the same, whatever the plugin says', async (t) => {
+void t.test('a caller that disconnects early is named, whatever actor the plugin sets', async (t) => {
 	const { hostname, port } = new URL(gateway.url)
 	const socket = net.connect(Number(port), hostname)
 	await once(socket, 'connect')
@@ -133,5 +133,5 @@ void t.test('a caller that leaves early is named all the same, whatever the plug
 	await eventually(async () => (await gateway.request('GET', '/v1/slow')).body.entered === 1)
 	socket.destroy()
 	await eventually(async () => (await audit({ event_type: 'slow.done' })).length === 1)
-	t.strictSame(await newest('slow.done'), bot)
+	t.strictSame(await latestActor('slow.done'), bot)
 })

@@ -43,7 +43,7 @@ void t.test('creating an agent answers 201 with name, persona, config and create
 	t.match(created_at, ISO)
 })
 
-void t.test('persona and config may be left out', async (t) => {
+void t.test('persona and config are optional', async (t) => {
 	const { created_at: _, ...rest } = await make('plain')
 	t.strictSame(rest, { name: 'plain', persona: null, config: {} })
 })
@@ -66,7 +66,7 @@ void t.test('the list has name and created_at of every agent', async (t) => {
 		)
 })
 
-void t.test('names may have 1 to 64 of the allowed characters, and case counts', async (t) => {
+void t.test('a name has 1 to 64 allowed characters, and is case-sensitive', async (t) => {
 	for (const name of [
 		'x',
 		'7',
@@ -84,7 +84,7 @@ void t.test('names may have 1 to 64 of the allowed characters, and case counts',
 	}
 })
 
-void t.test('a change names what it changes, all else stays', async (t) => {
+void t.test('PATCH changes only the supplied fields', async (t) => {
 	const made = await make('changing', {
 		persona: 'Old.',
 		config: { model: 'm', provider: 'offline', temperature: 0.2 },
@@ -107,7 +107,7 @@ void t.test('a change names what it changes, all else stays', async (t) => {
 	t.strictSame(read, kept)
 })
 
-void t.test('changes at the same time are all kept', async (t) => {
+void t.test('concurrent changes are all kept', async (t) => {
 	await make('busy')
 	const keys = Array.from({ length: 20 }, (_, n) => `key${n}`)
 	const replies = await Promise.all(keys.map((key) => call('PATCH', '/v1/agents/busy', { config: { [key]: true } })))
@@ -116,7 +116,7 @@ void t.test('changes at the same time are all kept', async (t) => {
 	t.strictSame(Object.keys(config).toSorted(), keys.toSorted())
 })
 
-void t.test('a second agent of the same name is refused', async (t) => {
+void t.test('a second agent with the same name is refused', async (t) => {
 	await make('twice', { persona: 'First.' })
 	const second = await call('POST', '/v1/agents', { name: 'twice', persona: 'Second.' })
 	refused(t, second, { status: 409, code: 'already_exists', says: /"twice".*(another name|PATCH)/ })
@@ -127,7 +127,7 @@ void t.test('a second agent of the same name is refused', async (t) => {
 	t.equal(race.filter((reply) => reply.status === 409).length, 19)
 })
 
-void t.test('a deletion answers 204 without a body, and the agent is gone', async (t) => {
+void t.test('DELETE answers 204 without a body, and removes the agent', async (t) => {
 	await make('leaving')
 	const reply = await call('DELETE', '/v1/agents/leaving')
 	t.equal(reply.status, 204)
@@ -137,45 +137,42 @@ void t.test('a deletion answers 204 without a body, and the agent is gone', asyn
 	t.notOk((await call('GET', '/v1/agents')).body.some((one: { name: string }) => one.name === 'leaving'))
 })
 
-void t.test(
-	'a deletion ends the runs of the agent, and one made anew under its name finds nothing of it',
-	async (t) => {
-		await make('reborn')
-		const stream = await openStream(gateway.url, { query: { agent_id: 'reborn' } })
-		t.teardown(() => stream.close())
-		const start = async (prompt: string): Promise<string> =>
-			(await call('POST', '/v1/agents/reborn/runs', { prompt })).body.run_id
-		const done = await start('/tool memory.stm_write {"key":"colour","value":"blue"}')
-		await stream.waitFor((event) => event.run_id === done && event.event_type === 'run.completed')
-		const paused = await start('/tool ask {"question":"Still there?"}')
-		const asked = await stream.waitFor('question.asked')
-		await stream.waitFor('run.paused')
-		const queued = await start('never begun')
+void t.test('deleting an agent stops its runs, and a new agent with its name inherits nothing', async (t) => {
+	await make('reborn')
+	const stream = await openStream(gateway.url, { query: { agent_id: 'reborn' } })
+	t.teardown(() => stream.close())
+	const start = async (prompt: string): Promise<string> =>
+		(await call('POST', '/v1/agents/reborn/runs', { prompt })).body.run_id
+	const done = await start('/tool memory.stm_write {"key":"colour","value":"blue"}')
+	await stream.waitFor((event) => event.run_id === done && event.event_type === 'run.completed')
+	const paused = await start('/tool ask {"question":"Still there?"}')
+	const asked = await stream.waitFor('question.asked')
+	await stream.waitFor('run.paused')
+	const queued = await start('never begun')
 
-		t.equal((await call('DELETE', '/v1/agents/reborn')).status, 204)
-		for (const run of [paused, queued])
-			await stream.waitFor((event) => event.run_id === run && event.event_type === 'run.stopped')
-		await stream.waitFor('agent.deleted')
-		for (const run of [done, paused, queued])
-			refused(t, await call('GET', `/v1/runs/${run}`), { status: 404, code: 'not_found' })
-		for (const path of ['runs', 'history', 'questions'])
-			refused(t, await call('GET', `/v1/agents/reborn/${path}`), { status: 404, code: 'not_found' }, path)
+	t.equal((await call('DELETE', '/v1/agents/reborn')).status, 204)
+	for (const run of [paused, queued])
+		await stream.waitFor((event) => event.run_id === run && event.event_type === 'run.stopped')
+	await stream.waitFor('agent.deleted')
+	for (const run of [done, paused, queued])
+		refused(t, await call('GET', `/v1/runs/${run}`), { status: 404, code: 'not_found' })
+	for (const path of ['runs', 'history', 'questions'])
+		refused(t, await call('GET', `/v1/agents/reborn/${path}`), { status: 404, code: 'not_found' }, path)
 
-		await make('reborn')
-		for (const path of ['runs', 'history', 'questions'])
-			t.strictSame((await call('GET', `/v1/agents/reborn/${path}`)).body, [], path)
-		const answer = await call('POST', `/v1/agents/reborn/ask-responses/${asked.payload.question_id}`, { answer: 'yes' })
-		refused(t, answer, { status: 404, code: 'not_found' })
-		const reading = await start('/tool memory.stm_read {"key":"colour"}')
-		const result = await stream.waitFor((event) => event.run_id === reading && event.event_type === 'primitive.result')
-		t.strictSame(JSON.parse(String(result.payload.result)), { key: 'colour', value: null })
+	await make('reborn')
+	for (const path of ['runs', 'history', 'questions'])
+		t.strictSame((await call('GET', `/v1/agents/reborn/${path}`)).body, [], path)
+	const answer = await call('POST', `/v1/agents/reborn/ask-responses/${asked.payload.question_id}`, { answer: 'yes' })
+	refused(t, answer, { status: 404, code: 'not_found' })
+	const reading = await start('/tool memory.stm_read {"key":"colour"}')
+	const result = await stream.waitFor((event) => event.run_id === reading && event.event_type === 'primitive.result')
+	t.strictSame(JSON.parse(String(result.payload.result)), { key: 'colour', value: null })
 
-		const { events } = (await call('GET', `/v1/audit?agent_id=reborn&run_id=${done}`)).body
-		t.ok(events.length > 3, 'its events stay')
-	},
-)
+	const { events } = (await call('GET', `/v1/audit?agent_id=reborn&run_id=${done}`)).body
+	t.ok(events.length > 3, 'its events stay')
+})
 
-void t.test('what happens to agents is told as events', async (t) => {
+void t.test('creating, updating and deleting an agent emits events', async (t) => {
 	const stream = await openStream(gateway.url, { query: { agent_id: 'watched' } })
 	t.teardown(() => stream.close())
 	await make('watched', { persona: 'secret persona', config: { model: 'm' } })
@@ -189,10 +186,10 @@ void t.test('what happens to agents is told as events', async (t) => {
 	])
 })
 
-/** [what, body, path of the wrong field, what the message says] */
-type Bad = readonly [what: string, body: unknown, path: string, says: RegExp]
+/** `path`: the field that the error names; empty if it names none. */
+type InvalidValue = readonly [what: string, value: unknown, path: string, says: RegExp]
 
-const badConfigs: Bad[] = [
+const invalidConfigs: InvalidValue[] = [
 	['a text', 'x', 'config', /config must be of type object/],
 	['a list', [], 'config', /config must be of type object/],
 	['a number', 7, 'config', /config must be of type object/],
@@ -217,9 +214,9 @@ const badConfigs: Bad[] = [
 	['limits.wall_time_s: 0', { limits: { wall_time_s: 0 } }, 'config.limits.wall_time_s', /greater than or equal to 1/],
 	['limits: unknown', { limits: { turns: 5 } }, 'config.limits.turns', /config.limits.turns is not allowed/],
 	['too large', { note: 'x'.repeat(65 * 1024) }, '', /at most 65536/],
+	['null', null, 'config', /config must be of type object/],
 ]
-const nullConfig: Bad = ['null', null, 'config', /config must be of type object/]
-const badPersonas: Bad[] = [
+const invalidPersonas: InvalidValue[] = [
 	['a number', 7, 'persona', /persona must be a string/],
 	['a list', ['x'], 'persona', /persona must be a string/],
 	['an object', {}, 'persona', /persona must be a string/],
@@ -228,21 +225,21 @@ const badPersonas: Bad[] = [
 	['10,241 bytes in fewer characters', `${'é'.repeat(5_120)}x`, 'persona', /persona .*10240/],
 	['10,241 bytes of pairs', `${'😀'.repeat(2_560)}x`, 'persona', /persona .*10240/],
 ]
-const unknownField: Bad = ['an unknown field', { colour: 'red' }, 'colour', /colour is not allowed/]
 
+/** Asserts that the body is refused, and that the error names `field`, unless it is empty. */
 async function refuses(
 	t: Test,
-	method: string,
-	path: string,
-	fields: object,
-	[what, body, field, says]: Bad,
+	[method, path]: readonly [method: string, path: string],
+	body: object,
+	[what, field, says]: readonly [what: string, field: string, says: RegExp],
 ): Promise<void> {
-	const reply = await call(method, path, { ...fields, ...(body as object) })
 	const wanted = { status: 400, code: 'invalid_request', says, ...(field !== '' && { path: field }) }
-	refused(t, reply, wanted, what)
+	refused(t, await call(method, path, body), wanted, what)
 }
 
-void t.test('a wrong name is refused with what a name may be', async (t) => {
+const create = ['POST', '/v1/agents'] as const
+
+void t.test('an invalid name is refused with the rule for names', async (t) => {
 	const rule = /name must be 1 to 64 of A-Z a-z 0-9 - _ \. and begin with a letter or digit/
 	const names = [
 		'a'.repeat(65),
@@ -261,47 +258,40 @@ void t.test('a wrong name is refused with what a name may be', async (t) => {
 		'a:b',
 		'__proto__',
 	]
-	for (const name of names) await refuses(t, 'POST', '/v1/agents', { name }, [JSON.stringify(name), {}, 'name', rule])
-	await refuses(t, 'POST', '/v1/agents', { name: '' }, ['empty', {}, 'name', /name/])
+	for (const name of names) await refuses(t, create, { name }, [JSON.stringify(name), 'name', rule])
+	await refuses(t, create, { name: '' }, ['empty', 'name', /name/])
 	for (const name of [7, null, true, ['a'], { a: 1 }])
-		await refuses(t, 'POST', '/v1/agents', { name }, [JSON.stringify(name), {}, 'name', /name must be a string/])
-	await refuses(t, 'POST', '/v1/agents', {}, ['missing', {}, 'name', /name is required/])
+		await refuses(t, create, { name }, [JSON.stringify(name), 'name', /name must be a string/])
+	await refuses(t, create, {}, ['missing', 'name', /name is required/])
 })
 
-void t.test('a wrong persona, config or field is refused when an agent is created', async (t) => {
-	for (const bad of badPersonas)
-		await refuses(t, 'POST', '/v1/agents', { name: 'bad', persona: bad[1] }, [bad[0], {}, bad[2], bad[3]])
-	for (const bad of [...badConfigs, nullConfig])
-		await refuses(t, 'POST', '/v1/agents', { name: 'bad', config: bad[1] }, [bad[0], {}, bad[2], bad[3]])
-	await refuses(t, 'POST', '/v1/agents', { name: 'bad' }, unknownField)
-	await refuses(t, 'POST', '/v1/agents', { name: 'bad' }, [
-		'created_at',
-		{ created_at: 'now' },
-		'created_at',
-		/not allowed/,
-	])
+void t.test('an invalid persona, config or field is refused on creation', async (t) => {
+	const name = 'bad'
+	for (const [what, persona, ...error] of invalidPersonas) await refuses(t, create, { name, persona }, [what, ...error])
+	for (const [what, config, ...error] of invalidConfigs) await refuses(t, create, { name, config }, [what, ...error])
+	await refuses(t, create, { name, colour: 'red' }, ['unknown', 'colour', /colour is not allowed/])
+	await refuses(t, create, { name, created_at: 'now' }, ['read-only', 'created_at', /not allowed/])
 	refused(t, await call('GET', '/v1/agents/bad'), { status: 404, code: 'not_found' })
 })
 
-void t.test('a wrong persona, config or field is refused when an agent is changed, and changes nothing', async (t) => {
+void t.test('an invalid persona, config or field is refused on update, which changes nothing', async (t) => {
 	const made = await make('steady', { persona: 'Stays.', config: { model: 'm' } })
-	for (const bad of badPersonas)
-		await refuses(t, 'PATCH', '/v1/agents/steady', { persona: bad[1] }, [bad[0], {}, bad[2], bad[3]])
-	for (const bad of [...badConfigs, nullConfig])
-		await refuses(t, 'PATCH', '/v1/agents/steady', { config: bad[1] }, [bad[0], {}, bad[2], bad[3]])
-	await refuses(t, 'PATCH', '/v1/agents/steady', {}, unknownField)
-	await refuses(t, 'PATCH', '/v1/agents/steady', {}, ['name', { name: 'other' }, 'name', /name is not allowed/])
+	const update = ['PATCH', '/v1/agents/steady'] as const
+	for (const [what, persona, ...error] of invalidPersonas) await refuses(t, update, { persona }, [what, ...error])
+	for (const [what, config, ...error] of invalidConfigs) await refuses(t, update, { config }, [what, ...error])
+	await refuses(t, update, { colour: 'red' }, ['unknown', 'colour', /colour is not allowed/])
+	await refuses(t, update, { name: 'other' }, ['read-only', 'name', /name is not allowed/])
 	t.strictSame((await call('GET', '/v1/agents/steady')).body, { ...made, skills: [] })
 })
 
-void t.test('all wrong fields are named at once', async (t) => {
+void t.test('the error lists all invalid fields', async (t) => {
 	const reply = await call('POST', '/v1/agents', { name: '', persona: 7, config: { temperature: 3 }, colour: 'red' })
 	const paths = reply.body.errors.map((one: { path: string }) => one.path)
 	t.strictSame(new Set(paths), new Set(['name', 'persona', 'config.temperature', 'colour']))
 	for (const one of reply.body.errors) t.match(reply.body.message, one.message)
 })
 
-void t.test('the limits themselves are allowed', async (t) => {
+void t.test('values at the limits are accepted', async (t) => {
 	const persona = 'é'.repeat(5_120)
 	const config = { temperature: 2, max_tokens: 1, fallback: [], limits: { steps: 1_000, wall_time_s: 86_400 } }
 	t.match(await make('brim', { persona, config }), { persona, config })
@@ -311,14 +301,14 @@ void t.test('the limits themselves are allowed', async (t) => {
 	})
 })
 
-void t.test('changes that add up to too large a config are refused', async (t) => {
+void t.test('an update that makes the config too large is refused', async (t) => {
 	await make('growing', { config: { a: 'x'.repeat(40_000) } })
 	const reply = await call('PATCH', '/v1/agents/growing', { config: { b: 'x'.repeat(40_000) } })
 	refused(t, reply, { status: 400, code: 'invalid_request', says: /config is \d+ bytes .*at most 65536/ })
 	t.strictSame(Object.keys((await call('GET', '/v1/agents/growing')).body.config), ['a'])
 })
 
-void t.test('an unknown agent is 404 on every path, and a name that cannot be one is 4xx', async (t) => {
+void t.test('an unknown agent is 404 for every method, and an invalid name is 4xx', async (t) => {
 	for (const [method, body] of [['GET'], ['PATCH', { persona: 'x' }], ['DELETE']] as const) {
 		const reply = await call(method, '/v1/agents/nobody', body)
 		refused(t, reply, { status: 404, code: 'not_found', says: /there is no agent "nobody"/ }, method)
@@ -336,7 +326,7 @@ void t.test('an unknown agent is 404 on every path, and a name that cannot be on
 	}
 })
 
-void t.test('a body that is no JSON object is refused', async (t) => {
+void t.test('a body that is not a JSON object is refused', async (t) => {
 	for (const [method, path] of [
 		['POST', '/v1/agents'],
 		['PATCH', '/v1/agents/ada'],
@@ -371,7 +361,7 @@ void t.test('a body that is no JSON object is refused', async (t) => {
 	}
 })
 
-void t.test('a body over 1 MiB is refused, one just below it is looked at', async (t) => {
+void t.test('a body over 1 MiB is refused, and one of 1 MiB is validated', async (t) => {
 	const withLength = (bytes: number): string => JSON.stringify({ name: 'x'.repeat(bytes - 11) })
 	const over = await call('POST', '/v1/agents', withLength(1024 * 1024 + 1))
 	refused(t, over, { status: 413, code: 'payload_too_large', says: /at most 1 MiB; upload files/ })
@@ -386,13 +376,13 @@ void t.test('a body over 1 MiB is refused, one just below it is looked at', asyn
 		t,
 		packed,
 		{ status: 413, code: 'payload_too_large', says: /at most 1 MiB/ },
-		'a body that is small only while it is packed',
+		'a small body that decompresses to a large one',
 	)
 	const garbage = await call('POST', '/v1/agents', 'no gzip', { headers: { 'content-encoding': 'gzip' } })
-	refused(t, garbage, { status: 400, code: 'invalid_request' }, 'a body that is not packed as it says')
+	refused(t, garbage, { status: 400, code: 'invalid_request' }, 'a body that does not match its content-encoding')
 })
 
-void t.test('a body of another type, or of none, is refused', async (t) => {
+void t.test('a body with another content type, or none, is refused', async (t) => {
 	const text = JSON.stringify({ name: 'typed' })
 	for (const type of [
 		'text/plain',
@@ -416,7 +406,7 @@ void t.test('a body of another type, or of none, is refused', async (t) => {
 	t.equal(charset.status, 201)
 })
 
-void t.test('deep JSON is refused with the depth that is allowed, or kept whole', async (t) => {
+void t.test('JSON nested deeper than 64 levels is refused, and less deep JSON is stored unchanged', async (t) => {
 	const nested = (levels: number): string => `{"name":"deep","config":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`
 	for (const levels of [70, 5_000, 400_000]) {
 		const reply = await call('POST', '/v1/agents', nested(levels))
@@ -428,7 +418,7 @@ void t.test('deep JSON is refused with the depth that is allowed, or kept whole'
 	refused(t, await call('POST', '/v1/agents', wide), { status: 400, code: 'invalid_request', says: /values|bytes/ })
 })
 
-void t.test('all mistakes of a body are named, but where they may be very many only the first', async (t) => {
+void t.test('all errors of a body are listed, but of very many unknown fields only the first', async (t) => {
 	const keys = (count: number): Record<string, number> =>
 		Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, at]))
 	const few = await call('POST', '/v1/agents', { name: 'ada lovelace', ...keys(3) })
@@ -437,7 +427,7 @@ void t.test('all mistakes of a body are named, but where they may be very many o
 	refused(t, many, { status: 400, code: 'invalid_request', says: /^k0 is not allowed$/ })
 })
 
-void t.test('keys named like parts of a prototype do no harm', async (t) => {
+void t.test('keys such as __proto__ pollute no prototype', async (t) => {
 	for (const [method, path] of [
 		['POST', '/v1/agents'],
 		['PATCH', '/v1/agents/ada'],
@@ -456,7 +446,7 @@ void t.test('keys named like parts of a prototype do no harm', async (t) => {
 	t.strictSame((await call('GET', '/v1/agents/odd-keys')).body.config, config)
 })
 
-void t.test('any text comes back as it was sent', async (t) => {
+void t.test('any text is returned as it was sent', async (t) => {
 	for (const [at, persona] of [
 		'\u0000\u001f',
 		'\u2028\u2029',
@@ -470,7 +460,7 @@ void t.test('any text comes back as it was sent', async (t) => {
 	}
 })
 
-void t.test('a method that a path does not have is refused', async (t) => {
+void t.test('an unsupported method is refused', async (t) => {
 	for (const [method, path] of [
 		['PUT', '/v1/agents'],
 		['DELETE', '/v1/agents'],
@@ -487,7 +477,7 @@ void t.test('a method that a path does not have is refused', async (t) => {
 	t.equal((await call('GET', '/v1/agents/ada')).status, 200)
 })
 
-void t.test('each row asks for the scope that it names', async (t) => {
+void t.test('each operation requires its scope', async (t) => {
 	await make('scoped')
 	const token = async (scopes: string[]): Promise<string> =>
 		(await call('POST', '/v1/auth/tokens', { scopes })).body.token
@@ -534,7 +524,6 @@ const fuzzedBody = fc.oneof(
 	fc.dictionary(fc.oneof(fc.constantFrom('name', 'persona', 'config', '__proto__', 'constructor'), fc.string()), field),
 )
 
-/** What may be changed of an agent. */
 const validChange = fc.record({
 	persona: fc.oneof(anyText({ maxLength: 200 }), fc.constant(null)),
 	config: fc.record(
@@ -546,7 +535,7 @@ const validChange = fc.record({
 		{ requiredKeys: [] },
 	),
 })
-/** One of these in the place of a valid field is refused. */
+/** Each makes a valid change invalid. */
 const invalidField = fc.constantFrom<Record<string, unknown>>(
 	{ persona: 7 },
 	{ persona: ['text'] },
@@ -555,8 +544,8 @@ const invalidField = fc.constantFrom<Record<string, unknown>>(
 	{ stranger: true },
 )
 
-/** How many of the bodies were taken and how many refused; a run posts one of each kind and one made at random. */
-async function fuzz(t: Test, takes: (body: unknown) => Promise<boolean>, named = () => ({})): Promise<void> {
+/** Passes `RUNS` valid, invalid and random bodies to `accepts`. `required`: fields that a valid body needs. */
+async function fuzz(t: Test, accepts: (body: unknown) => Promise<boolean>, required = () => ({})): Promise<void> {
 	const counts = { valid: 0, invalid: 0, random: 0 }
 	await fc.assert(
 		fc.asyncProperty(
@@ -565,38 +554,38 @@ async function fuzz(t: Test, takes: (body: unknown) => Promise<boolean>, named =
 			fc.oneof(fuzzedBody, anyText({ maxLength: 200 })),
 			async (...bodies) => {
 				const [valid, invalid, random] = bodies
-				if (await takes({ ...named(), ...valid })) counts.valid++
-				if (!(await takes({ ...named(), ...valid, ...invalid }))) counts.invalid++
-				if (await takes(random)) counts.random++
+				if (await accepts({ ...required(), ...valid })) counts.valid++
+				if (!(await accepts({ ...required(), ...valid, ...invalid }))) counts.invalid++
+				if (await accepts(random)) counts.random++
 			},
 		),
 		{ numRuns: RUNS, ...(process.env.FUZZ_RUNS === undefined && { seed: 1 }) },
 	)
-	t.equal(counts.valid, RUNS, 'every valid body is taken')
+	t.equal(counts.valid, RUNS, 'every valid body is accepted')
 	t.equal(counts.invalid, RUNS, 'every invalid body is refused')
-	t.comment(`${counts.random} of ${RUNS} bodies made at random were taken`)
+	t.comment(`${counts.random} of ${RUNS} random bodies were accepted`)
 }
 
 const textOf = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body))
 
-void t.test('whatever is posted is answered properly, and what was created can be read', async (t) => {
+void t.test('POST accepts or properly refuses any body, and stores what it returns', async (t) => {
 	let names = 0
-	const take = async (body: unknown): Promise<boolean> => {
+	const accepts = async (body: unknown): Promise<boolean> => {
 		const reply = await call('POST', '/v1/agents', textOf(body))
-		if (reply.status !== 201) return isRefused(reply)
+		if (reply.status !== 201) return assertRefused(reply)
 		const { skills: _, ...rest } = (await send(`${gateway.url}/v1/agents/${reply.body.name}`, 'GET')).body
 		const { warnings: _warned, ...kept } = reply.body
 		assert.deepEqual(rest, kept)
 		return true
 	}
-	await fuzz(t, take, () => ({ name: `valid-${++names}` }))
+	await fuzz(t, accepts, () => ({ name: `valid-${++names}` }))
 })
 
-void t.test('whatever an agent is changed by is answered properly, and the answer is what is kept', async (t) => {
+void t.test('PATCH accepts or properly refuses any body, and stores what it returns', async (t) => {
 	await make('fuzzed')
 	await fuzz(t, async (body) => {
 		const reply = await call('PATCH', '/v1/agents/fuzzed', textOf(body))
-		if (reply.status !== 200) return isRefused(reply)
+		if (reply.status !== 200) return assertRefused(reply)
 		const { skills: _, ...rest } = (await call('GET', '/v1/agents/fuzzed')).body
 		const { warnings: _warned, ...kept } = reply.body
 		assert.deepEqual(rest, kept)
@@ -604,7 +593,7 @@ void t.test('whatever an agent is changed by is answered properly, and the answe
 	})
 })
 
-function isRefused(reply: Reply<Answer>): false {
+function assertRefused(reply: Reply<Answer>): false {
 	assert.ok(isProper(reply) && reply.status >= 400, `answered with ${reply.status}`)
 	return false
 }

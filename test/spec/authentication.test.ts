@@ -1,4 +1,4 @@
-/** Modes, scopes and failed attempts; who counts as local is in test/plugins/auth/local.test.ts. */
+/** Modes, scopes and failed attempts; test/plugins/auth/local.test.ts tests which callers are local. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -40,12 +40,12 @@ void t.test('in loopback mode', async (t) => {
 	const gateway = await gatewayFor(t)
 	const { token } = await newToken(gateway, ['agents:read'])
 
-	await t.test('a local caller needs no token and may do everything', async (t) => {
+	await t.test('a local caller needs no token and has every scope', async (t) => {
 		t.equal((await gateway.request('GET', '/v1/agents')).status, 200)
 		t.equal((await gateway.request('GET', '/v1/auth/tokens')).status, 200)
 		t.equal((await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })).status, 201)
 	})
-	await t.test('a token that is presented is checked, and its scopes hold', async (t) => {
+	await t.test('a token of a local caller is validated, and its scopes apply', async (t) => {
 		t.equal((await gateway.request('GET', '/v1/agents', { token })).status, 200)
 		refused(t, await gateway.request('POST', '/v1/agents', { token, body: { name: 'bob' } }), {
 			status: 403,
@@ -56,7 +56,7 @@ void t.test('in loopback mode', async (t) => {
 			code: 'unauthorized',
 		})
 	})
-	await t.test('a caller from elsewhere needs a token, and one is enough', async (t) => {
+	await t.test('a caller that is not local needs a token, and nothing else', async (t) => {
 		const headers = { 'x-forwarded-for': '192.0.2.7' }
 		const reply = await gateway.request('GET', '/v1/agents', { headers })
 		refused(t, reply, { status: 401, code: 'unauthorized', says: /send a token.*proxy/ })
@@ -75,12 +75,12 @@ void t.test('in token mode', async (t) => {
 		t.equal(reply.headers.get('www-authenticate'), 'Bearer')
 		t.equal((await gateway.request('GET', '/v1/agents', { token: admin })).status, 200)
 	})
-	await t.test('the scheme may be written in any case', async (t) => {
+	await t.test('the scheme is case-insensitive', async (t) => {
 		const headers = { authorization: `bEARER   ${admin}` }
 		t.equal((await gateway.request('GET', '/v1/agents', { headers })).status, 200)
 	})
-	await t.test('anything else in its place is refused as a token that is none', async (t) => {
-		const wrong = [
+	await t.test('any other authorization header is refused as an invalid token', async (t) => {
+		const invalid = [
 			'Bearer',
 			`Basic ${admin}`,
 			admin,
@@ -88,24 +88,24 @@ void t.test('in token mode', async (t) => {
 			`Bearer ${admin.slice(0, -1)}`,
 			`Bearer ${admin}A`,
 		]
-		for (const authorization of wrong) {
+		for (const authorization of invalid) {
 			const reply = await gateway.request('GET', '/v1/agents', { headers: { authorization } })
 			refused(t, reply, { status: 401, code: 'unauthorized' })
 			t.equal(reply.headers.get('www-authenticate'), 'Bearer error="invalid_token"')
 		}
 	})
-	await t.test('health and the description of the API need none', async (t) => {
+	await t.test('health checks and the OpenAPI document need no token', async (t) => {
 		for (const path of ['/healthz', '/readyz', '/v1/health', '/v1/openapi.json']) {
 			t.equal((await gateway.request('GET', path)).status, 200, path)
 		}
 	})
-	await t.test('the token is asked for before the body is looked at', async (t) => {
+	await t.test('the token is checked before the body is parsed', async (t) => {
 		const reply = await gateway.request('POST', '/v1/agents', { body: '{"name":' })
 		refused(t, reply, { status: 401, code: 'unauthorized' })
 	})
 })
 
-void t.test('each operation takes the scope that it names and * and no other', async (t) => {
+void t.test('each operation accepts its own scope and *, and no other', async (t) => {
 	const gateway = await gatewayFor(t, tokenMode)
 	const admin = (await newToken(gateway, ['*'])).token
 	const { body: document } = await gateway.request<Described>('GET', '/v1/openapi.json')
@@ -124,7 +124,7 @@ void t.test('each operation takes the scope that it names and * and no other', a
 	}
 	for (const { path, method, scope } of guarded) {
 		const { only = '', others = '' } = tokens.get(scope) ?? {}
-		const reply = await ask(gateway, method, path, others)
+		const reply = await callRoute(gateway, method, path, others)
 		refused(
 			t,
 			reply,
@@ -133,9 +133,9 @@ void t.test('each operation takes the scope that it names and * and no other', a
 		)
 		t.equal(reply.headers.get('www-authenticate'), `Bearer error="insufficient_scope", scope="${scope}"`)
 		for (const good of [only, admin]) {
-			const { status } = await ask(gateway, method, path, good)
-			const isTaken = status < 500 || (isOnCluster && path === '/v1/backups')
-			t.ok(status !== 401 && status !== 403 && isTaken, `${method} ${path} with ${scope}: ${status}`)
+			const { status } = await callRoute(gateway, method, path, good)
+			const isHandled = status < 500 || (isOnCluster && path === '/v1/backups')
+			t.ok(status !== 401 && status !== 403 && isHandled, `${method} ${path} with ${scope}: ${status}`)
 		}
 	}
 })
@@ -148,84 +148,79 @@ void t.test('failed attempts', async (t) => {
 	await t.test('requests without a token do not count', async (t) => {
 		for (let n = 0; n < 15; n++) t.equal((await gateway.request('GET', '/v1/agents')).status, 401)
 	})
-	await t.test('after ten in a minute more are answered 429 with the time to wait', async (t) => {
+	await t.test('after ten in a minute, the next ones get 429 with the time to wait', async (t) => {
 		for (let n = 0; n < 10; n++) t.equal((await bad()).status, 401)
 		const reply = await bad()
 		refused(t, reply, { status: 429, code: 'rate_limited', says: /wait \d+ s/ })
 		const seconds = Number(reply.headers.get('retry-after'))
 		t.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, `retry-after ${seconds}`)
 	})
-	await t.test('a valid token of the same address is not locked out', async (t) => {
+	await t.test('a valid token from the same address still works', async (t) => {
 		t.equal((await gateway.request('GET', '/v1/agents', { token: good })).status, 200)
 		t.equal((await bad()).status, 429, 'and does not reset the count')
 	})
-	await t.test('what needs no token stays open', async (t) => {
+	await t.test('routes that need no token still work', async (t) => {
 		t.equal((await gateway.request('GET', '/healthz')).status, 200)
 	})
 })
 
-void t.test(
-	'guesses of the set-up code count as failed attempts, and the right token of a first caller still works',
-	async (t) => {
-		const gateway = await gatewayFor(t)
-		const guess = () =>
-			gateway.request('POST', '/v1/auth/tokens', {
-				body: { scopes: ['*'] },
-				headers: { 'x-forwarded-for': '192.0.2.7', 'x-setup-code': 'guess' },
-			})
-		for (let n = 0; n < 10; n++) t.equal((await guess()).status, 401)
-		refused(t, await guess(), { status: 429, code: 'rate_limited' })
-		t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'a local caller is not concerned')
-	},
-)
+void t.test('guesses of the set-up code count as failed attempts, which do not affect local callers', async (t) => {
+	const gateway = await gatewayFor(t)
+	const guess = () =>
+		gateway.request('POST', '/v1/auth/tokens', {
+			body: { scopes: ['*'] },
+			headers: { 'x-forwarded-for': '192.0.2.7', 'x-setup-code': 'guess' },
+		})
+	for (let n = 0; n < 10; n++) t.equal((await guess()).status, 401)
+	refused(t, await guess(), { status: 429, code: 'rate_limited' })
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'a local caller is not affected')
+})
 
-void t.test(
-	'refused callers are security violations, at most 60 a minute of each cause, without what they sent',
-	async (t) => {
-		const gateway = await gatewayFor(t)
-		const elsewhere = { 'x-forwarded-for': '192.0.2.7' }
-		const guess = { body: { scopes: ['*'] }, headers: { ...elsewhere, 'x-setup-code': 'guessed-code' } }
-		t.equal((await gateway.request('POST', '/v1/auth/tokens', guess)).status, 401)
-		const [reader, revoked] = [await newToken(gateway, ['agents:read']), await newToken(gateway, ['agents:read'])]
-		await gateway.request('DELETE', `/v1/auth/tokens/${revoked.id}`)
-		const ttl = new Date(Date.now() + 3_000).toISOString()
-		const { body: expiring } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], ttl } })
-		const status = async (path: string, token: string) => (await gateway.request('GET', path, { token })).status
-		t.equal(await status('/v1/vault/secrets?q=said-in-path', reader.token), 403)
-		t.equal(await status('/v1/agents', revoked.token), 401)
-		await eventually(
-			() => status('/v1/agents', expiring.token),
-			(code) => code !== 200,
-		)
-		const wrong = await Promise.all(Array.from({ length: 100 }, () => status('/v1/agents', unknownToken)))
-		t.strictSame(new Set(wrong), new Set([401, 429]))
+void t.test('refused requests emit security.violation without secrets, at most 60 a minute per reason', async (t) => {
+	const gateway = await gatewayFor(t)
+	const headers = { 'x-forwarded-for': '192.0.2.7', 'x-setup-code': 'guessed-code' }
+	const guess = { body: { scopes: ['*'] }, headers }
+	t.equal((await gateway.request('POST', '/v1/auth/tokens', guess)).status, 401)
+	const [reader, revoked] = [await newToken(gateway, ['agents:read']), await newToken(gateway, ['agents:read'])]
+	await gateway.request('DELETE', `/v1/auth/tokens/${revoked.id}`)
+	const ttl = new Date(Date.now() + 3_000).toISOString()
+	const { body: expiring } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], ttl } })
+	const status = async (path: string, token: string) => (await gateway.request('GET', path, { token })).status
+	t.equal(await status('/v1/vault/secrets?q=said-in-path', reader.token), 403)
+	t.equal(await status('/v1/agents', revoked.token), 401)
+	await eventually(
+		() => status('/v1/agents', expiring.token),
+		(code) => code !== 200,
+	)
+	const unknown = await Promise.all(Array.from({ length: 100 }, () => status('/v1/agents', unknownToken)))
+	t.strictSame(new Set(unknown), new Set([401, 429]))
 
-		const violations = async (): Promise<Answer[]> =>
-			(await gateway.request('GET', '/v1/audit?event_type=security.violation&limit=500')).body.events
-		const all = await eventually(violations, ({ length }) => length >= 64)
-		const shown = JSON.stringify(all)
-		for (const text of [unknownToken, revoked.token, reader.token, expiring.token, 'guessed-code', 'said-in-path'])
-			t.notOk(shown.includes(text), text)
-		const of = (reason: string) => all.filter(({ payload }) => payload.reason === reason).map(({ payload }) => payload)
-		t.equal(of('token_invalid').length, 60)
-		t.match(of('token_invalid')[0], { message: /unknown/, source_ip: /127\.0\.0\.1/ })
-		t.notOk('token_id' in of('token_invalid')[0])
-		t.match(of('token_revoked'), [{ token_id: revoked.id, message: /revoked/ }])
-		t.match(of('token_expired'), [{ token_id: expiring.id, message: /expired/ }])
-		t.match(of('scope_missing'), [{ token_id: reader.id, message: /vault:read/ }])
-		t.match(of('setup_code_wrong'), [{ message: /set-up code is wrong/ }])
-		t.equal(all.length, 64)
-	},
-)
+	const violations = async (): Promise<Answer[]> =>
+		(await gateway.request('GET', '/v1/audit?event_type=security.violation&limit=500')).body.events
+	const all = await eventually(violations, ({ length }) => length >= 64)
+	const stored = JSON.stringify(all)
+	for (const text of [unknownToken, revoked.token, reader.token, expiring.token, 'guessed-code', 'said-in-path'])
+		t.notOk(stored.includes(text), text)
+	const payloadsOf = (reason: string) =>
+		all.filter(({ payload }) => payload.reason === reason).map(({ payload }) => payload)
+	t.equal(payloadsOf('token_invalid').length, 60)
+	t.match(payloadsOf('token_invalid')[0], { message: /unknown/, source_ip: /127\.0\.0\.1/ })
+	t.notOk('token_id' in payloadsOf('token_invalid')[0])
+	t.match(payloadsOf('token_revoked'), [{ token_id: revoked.id, message: /revoked/ }])
+	t.match(payloadsOf('token_expired'), [{ token_id: expiring.id, message: /expired/ }])
+	t.match(payloadsOf('scope_missing'), [{ token_id: reader.id, message: /vault:read/ }])
+	t.match(payloadsOf('setup_code_wrong'), [{ message: /set-up code is wrong/ }])
+	t.equal(all.length, 64)
+})
 
-void t.test('auth_mode changes while the gateway runs, and ends the streams of local callers', async (t) => {
+void t.test('a change of auth_mode applies at once, and ends the streams of callers without a token', async (t) => {
 	const gateway = await gatewayFor(t, { config: 'auth_mode: loopback\n' })
 	const { token } = await newToken(gateway, ['events:read', 'agents:read', 'tokens:admin'])
-	const nobodys = await openStream(gateway.url)
-	const somebodys = await openStream(gateway.url, { token })
-	t.teardown(() => somebodys.close())
+	const withoutToken = await openStream(gateway.url)
+	const withToken = await openStream(gateway.url, { token })
+	t.teardown(() => withToken.close())
 
-	const reloaded = somebodys.waitFor('config.reloaded')
+	const reloaded = withToken.waitFor('config.reloaded')
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'auth_mode: token\n')
 	await reloaded
 	refused(t, await gateway.request('GET', '/v1/agents'), {
@@ -234,19 +229,19 @@ void t.test('auth_mode changes while the gateway runs, and ends the streams of l
 		says: /auth_mode is token/,
 	})
 	t.equal((await gateway.request('GET', '/v1/agents', { token })).status, 200)
-	t.not(await nobodys.closed, 'closed', 'the stream without a token was ended by the gateway')
-	const again = somebodys.waitFor('config.reloaded', 2)
+	t.not(await withoutToken.closed, 'closed', 'the gateway ended the stream without a token')
+	const again = withToken.waitFor('config.reloaded', 2)
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'auth_mode: loopback\n')
 	await again
-	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'and back')
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'loopback mode applies again')
 })
 
-void t.test('the file says token and the environment loopback: the environment wins', async (t) => {
+void t.test('SVC_LOOPBACK overrides auth_mode in gateway.yaml', async (t) => {
 	const gateway = await gatewayFor(t, { config: 'auth_mode: token\n', env: { SVC_LOOPBACK: 'yes' } })
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 200)
 })
 
-void t.test('loopback mode at an address that other machines reach starts with a warning', async (t) => {
+void t.test('loopback mode at an address that other machines can reach causes a warning at the start', async (t) => {
 	const errorsOf = async (env: NodeJS.ProcessEnv): Promise<string> => {
 		const home = makeHome()
 		t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -260,7 +255,7 @@ void t.test('loopback mode at an address that other machines reach starts with a
 	t.notMatch(await errorsOf({ SVC_HOST: '127.0.0.2' }), /auth_mode is loopback/)
 })
 
-void t.test("routes of a third party's plugin", async (t) => {
+void t.test('routes of a third-party plugin', async (t) => {
 	const route = (path: string, auth: string) =>
 		`server.route({ method: 'GET', path: '${path}', options: { ${auth} }, handler: () => 'in' })\n`
 	const plugin = (name: string, routes: string, needs = "needs: ['auth'],") =>
@@ -283,61 +278,57 @@ void t.test("routes of a third party's plugin", async (t) => {
 	const get = async (path: string, token?: string) =>
 		(await gateway.request('GET', path, token === undefined ? {} : { token })).status
 
-	await t.test('need the scope * where they say nothing, though the plugin does not even name auth', async (t) => {
+	await t.test('require the scope * by default, even if the plugin does not need `auth`', async (t) => {
 		t.equal(await get('/v1/shop/silent'), 401)
 		t.equal(await get('/v1/shop/silent', reader), 403)
 		t.equal(await get('/v1/shop/silent', admin), 200)
 	})
-	await t.test('may ask for a scope', async (t) => {
+	await t.test('can require another scope', async (t) => {
 		t.equal(await get('/v1/shop/scoped'), 401)
 		t.equal(await get('/v1/shop/scoped', reader), 200)
 		t.equal(await get('/v1/shop/scoped', admin), 200)
 	})
-	await t.test('are open only where they say so', async (t) => {
+	await t.test('are public only with `auth: false`', async (t) => {
 		t.equal(await get('/v1/shop/open'), 200)
 	})
 
 	const loopholes: Record<string, { auth: string; says: RegExp }> = {
-		'tries authentication only': { auth: "auth: { mode: 'try' }", says: /GET \/v1\/hole does not require/ },
-		'makes it optional': { auth: "auth: { mode: 'optional', access: { scope: ['*'] } }", says: /does not require/ },
-		'takes any caller': { auth: "auth: 'gateway'", says: /exactly one rule of access/ },
-		'takes any caller but some': {
+		'has the mode try': { auth: "auth: { mode: 'try' }", says: /GET \/v1\/hole does not require/ },
+		'has the mode optional': { auth: "auth: { mode: 'optional', access: { scope: ['*'] } }", says: /does not require/ },
+		'has no access rule': { auth: "auth: 'gateway'", says: /exactly one rule of access/ },
+		'only excludes a scope': {
 			auth: "auth: { access: { scope: ['!agents:read', '*'] } }",
 			says: /exactly one rule/,
 		},
-		'has a second rule': { auth: "auth: { access: [{ scope: ['*'] }, { entity: 'app' }] }", says: /exactly one rule/ },
-		'shuts out *': { auth: "auth: { access: { scope: ['agents:read'] } }", says: /refuses callers/ },
-		'asks for an unknown scope': {
+		'has two access rules': {
+			auth: "auth: { access: [{ scope: ['*'] }, { entity: 'app' }] }",
+			says: /exactly one rule/,
+		},
+		'does not accept the scope *': { auth: "auth: { access: { scope: ['agents:read'] } }", says: /refuses callers/ },
+		'requires an unknown scope': {
 			auth: "auth: { access: { scope: ['agent:read', '*'] } }",
 			says: /"agent:read", which no token/,
 		},
 	}
-	let number = 0
-	for (const [what, { auth, says }] of Object.entries(loopholes)) {
-		await t.test(`refuse the plugin where one ${what}`, async (t) => {
-			const name = `hole${++number}`
-			const file = makePlugin(gateway, name, plugin(name, route('/v1/hole', auth)))
+	for (const [at, [what, { auth, says }]] of Object.entries(loopholes).entries()) {
+		await t.test(`fail the plugin if one ${what}`, async (t) => {
+			const name = `hole${at + 1}`
+			mkdirSync(join(gateway.home, 'plugins', name))
+			writeFileSync(join(gateway.home, 'plugins', name, 'index.js'), plugin(name, route('/v1/hole', auth)))
 			const stream = await openStream(gateway.url, { token: admin })
 			t.teardown(() => stream.close())
 			const isAbout = (message: unknown): boolean => String(message).includes(`"${name}"`)
 			const rejected = stream.waitFor((event) => event.event_type === 'plugin.failed' && isAbout(event.payload.message))
-			writeFileSync(file, `plugins: {shop: true, ${name}: true}\n`)
+			writeFileSync(join(gateway.home, 'config/gateway.yaml'), `plugins: {shop: true, ${name}: true}\n`)
 			t.match((await rejected).payload.message, says)
 			t.equal(await get('/v1/hole', admin), 404)
-			t.equal(await get('/v1/shop/open'), 200, 'what ran runs on')
+			t.equal(await get('/v1/shop/open'), 200, 'the running plugin still works')
 		})
 	}
 })
 
-/** Answers with the path of gateway.yaml. */
-function makePlugin(gateway: TestGateway, name: string, code: string): string {
-	mkdirSync(join(gateway.home, 'plugins', name))
-	writeFileSync(join(gateway.home, 'plugins', name, 'index.js'), code)
-	return join(gateway.home, 'config/gateway.yaml')
-}
-
-/** One request without a proper body; of a stream only its beginning. */
-async function ask(gateway: TestGateway, method: string, path: string, token: string): Promise<Reply<Answer>> {
+/** Calls an operation without a body, with placeholders for parameters. The body of a stream is not read. */
+async function callRoute(gateway: TestGateway, method: string, path: string, token: string): Promise<Reply<Answer>> {
 	const url = gateway.url + path.replaceAll(/\{\w+\}/g, 'nothing')
 	const response = await fetch(url, { method: method.toUpperCase(), headers: { authorization: `Bearer ${token}` } })
 	const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false

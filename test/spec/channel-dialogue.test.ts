@@ -1,4 +1,4 @@
-/** Talking with an agent by a chat platform, from the message to the answer. */
+/** Conversations with an agent in a chat, from the message to the answer. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -32,23 +32,23 @@ const types = ['room', 'room_find', 'room_rich', 'room_draft', 'room_edit', 'roo
 const channels = new Map<string, string>()
 for (const type of types) channels.set(type, await addRoom(gateway, room, type))
 
-interface Talk {
+interface BoundChat {
 	id: string
 	channel: string
 	agent: Followed
 	say(text: string): void
-	/** What the bot has said since the chat was bound. */
-	said(): ShownMessage[]
-	/** Waits until the bot has said so much. */
-	hears(count: number): Promise<ShownMessage[]>
+	/** The bot's messages since the chat was bound. */
+	shown(): ShownMessage[]
+	/** Waits for that many messages of the bot, and returns them all. */
+	shows(count: number): Promise<ShownMessage[]>
 }
 
-let talks = 0
+let chats = 0
 
-/** A private chat with an agent of its own. */
-async function talk(t: Test, type: (typeof types)[number] = 'room', provider = 'offline'): Promise<Talk> {
-	const id = `${type}-chat-${++talks}`
-	const name = `agent-${talks}`
+/** Binds a private chat to a new agent. */
+async function bindChat(t: Test, type: (typeof types)[number] = 'room', provider = 'offline'): Promise<BoundChat> {
+	const id = `${type}-chat-${++chats}`
+	const name = `agent-${chats}`
 	const agent = await follow(t, gateway, name, { config: { provider } })
 	const channel = channels.get(type) ?? ''
 	room.place(id, type)
@@ -59,50 +59,57 @@ async function talk(t: Test, type: (typeof types)[number] = 'room', provider = '
 		channel,
 		agent,
 		say: (text) => void room.say(id, text),
-		said: () => room.shown(id).slice(1),
-		hears: async (count) => (await room.shows(id, count + 1)).slice(1),
+		shown: () => room.shown(id).slice(1),
+		shows: async (count) => (await room.shows(id, count + 1)).slice(1),
 	}
 }
 
-/** The runs of an agent, newest first, once there are `count`. The model may be asked before its run is listed. */
-const listed = (agent: Followed, count: number): Promise<[Listed, ...Listed[]]> =>
+/** Waits until the agent has `count` runs; newest first. A run may call the model before it is listed. */
+const runsOf = (agent: Followed, count: number): Promise<[ListedRun, ...ListedRun[]]> =>
 	eventually(
 		async () => (await agent.call('runs')).body,
 		({ length }) => length === count,
 	)
 
-interface Listed {
+interface ListedRun {
 	run_id: string
 	agent: string
 }
 
-void t.test('a message is answered in its chat, and events tell of both', async (t) => {
-	const { id, channel, agent, say, hears } = await talk(t)
+/** Stores a secret, and grants it to the agent of the latest chat. */
+async function grantSecret(t: Test, name: string, value: string): Promise<void> {
+	const { body } = await gateway.request('POST', '/v1/vault/secrets', { body: { name, value } })
+	const grant = { agent_id: `agent-${chats}`, secret_id: body.id }
+	t.equal((await gateway.request('POST', '/v1/vault/grants', { body: grant })).status, 201)
+}
+
+void t.test('a message is answered in its chat, and both emit an event', async (t) => {
+	const { id, channel, agent, say, shows } = await bindChat(t)
 	say('hello there')
-	const [answer] = await hears(1)
+	const [answer] = await shows(1)
 	t.match(answer?.text, /received: hello there\n/)
 	t.equal(answer?.markup, 'plain')
 	t.match(answer?.nonce, /^[0-9a-z]{25}$/)
-	t.notOk(answer?.reply_to, 'in private it needs no pointing at the message')
+	t.notOk(answer?.reply_to, 'an answer in a private chat is no reply to the message')
 	const received = await agent.stream.waitFor('channel.message_received')
 	const about = { channel_id: channel, chat_id: id }
 	t.match(received.payload, { ...about, message_id: String })
 	t.ok(received.run_id)
-	t.ok(received.sequence > 1, 'in the run, behind its beginning')
+	t.ok(received.sequence > 1, 'in the log of the run, after its start')
 	const sent = await agent.stream.waitFor('channel.message_sent')
 	t.strictSame(sent.payload, { ...about, run_id: received.run_id, message_ids: [answer?.id] })
 	t.equal(sent.run_id, received.run_id)
 	const ended = await agent.stream.waitFor('run.completed')
-	t.ok(sent.sequence > ended.sequence, 'in the log of the run, behind its end')
+	t.ok(sent.sequence > ended.sequence, 'in the log of the run, after its end')
 	const run = await agent.read(received.run_id ?? '')
 	t.match(run, { trigger: 'room', prompt: 'hello there', status: 'completed' })
 	t.match(run.conversation, /^channel:/)
 })
 
-void t.test('a message that comes again is not answered again, nor is one that comes late lost', async (t) => {
-	const { id, agent, hears, say } = await talk(t)
+void t.test('a repeated message is answered once, and a late one is not lost', async (t) => {
+	const { id, agent, shows, say } = await bindChat(t)
 	const early = room.say(id, 'first')
-	await hears(1)
+	await shows(1)
 	const late = { ...early, id: '0', text: 'an older one' }
 	room.deliver(early)
 	room.deliver(late)
@@ -110,15 +117,15 @@ void t.test('a message that comes again is not answered again, nor is one that c
 	room.deliver(early)
 	room.cut()
 	say('last')
-	const said = await hears(3)
-	t.match(said[1]?.text, /an older one/)
-	t.match(said[2]?.text, /received: last/)
+	const answers = await shows(3)
+	t.match(answers[1]?.text, /an older one/)
+	t.match(answers[2]?.text, /received: last/)
 	const runs = (await agent.call('runs')).body
 	t.equal(runs.length, 3)
 	t.equal(new Set(runs.map((run: { conversation: string }) => run.conversation)).size, 1)
 })
 
-void t.test('a chat without an agent is told how to get one, a few times a minute', async (t) => {
+void t.test('a chat without an agent gets a hint how to connect one, a few times a minute', async (t) => {
 	const id = 'nobody'
 	const channel = channels.get('room') ?? ''
 	room.say(id, 'hello?')
@@ -144,73 +151,73 @@ void t.test('a chat without an agent is told how to get one, a few times a minut
 	t.equal(hints.length, 5)
 })
 
-void t.test('commands', async (t) => {
-	const { id, channel, agent, say, hears } = await talk(t)
+void t.test('commands about the chat and its conversation', async (t) => {
+	const { id, channel, agent, say, shows } = await bindChat(t)
 	say('/start')
-	t.match((await hears(1))[0]?.text, /agent agent-\d+\..*\/new.*\/stop/)
+	t.match((await shows(1))[0]?.text, /agent agent-\d+\..*\/new.*\/stop/)
 	say('/whoami')
-	const who = (await hears(2))[1]?.text ?? ''
+	const who = (await shows(2))[1]?.text ?? ''
 	for (const part of [id, 'u1', channel]) t.ok(who.includes(part), part)
 	say('/stop')
-	t.match((await hears(3))[2]?.text, /nothing to stop/)
+	t.match((await shows(3))[2]?.text, /nothing to stop/)
 	say('one')
-	await hears(4)
+	await shows(4)
 	say('/NEW@room_bot')
-	t.match((await hears(5))[4]?.text, /new conversation/)
+	t.match((await shows(5))[4]?.text, /new conversation/)
 	say('two')
-	await hears(6)
+	await shows(6)
 	say('/tool memory.stm_write {"key":"a","value":1}')
-	t.match((await hears(7))[6]?.text, /memory\.stm_write answered/)
+	t.match((await shows(7))[6]?.text, /memory\.stm_write answered/)
 	say('/unknown thing')
-	t.match((await hears(8))[7]?.text, /received: \/unknown thing/)
+	t.match((await shows(8))[7]?.text, /received: \/unknown thing/)
 	say('/new thing')
-	t.match((await hears(9))[8]?.text, /received: \/new thing/)
+	t.match((await shows(9))[8]?.text, /received: \/new thing/)
 	const runs = (await agent.call('runs')).body
 	const conversations = runs.map((run: { conversation: string }) => run.conversation)
 	t.equal(new Set(conversations).size, 2)
-	t.equal(conversations.filter((one: string) => one === conversations.at(-1)).length, 1, 'the first one is over')
+	t.equal(conversations.filter((one: string) => one === conversations.at(-1)).length, 1, 'the first one has ended')
 })
 
 void t.test('commands about the agent', async (t) => {
-	const { id, channel, say, hears } = await talk(t)
-	let heard = 0
-	const said = async (text: string): Promise<string> => {
+	const { id, channel, say, shows } = await bindChat(t)
+	let count = 0
+	const replyTo = async (text: string): Promise<string> => {
 		say(text)
-		return (await hears(++heard)).at(-1)?.text ?? ''
+		return (await shows(++count)).at(-1)?.text ?? ''
 	}
-	t.match(await said('/help'), /\/new[^]*\/stop[^]*\/model[^]*\/usage[^]*\/context[^]*\/compact[^]*\/whoami/)
-	t.match(await said('/context'), /about [\d,]+ of [\d,]+ tokens, with 0 earlier turns/)
-	t.match(await said('/compact'), /^Not summarized: there is nothing to summarize/)
-	for (const text of ['one', 'two', 'three']) t.match(await said(text), new RegExp(`received: ${text}`))
-	t.match(await said('/context'), /with 3 earlier turns/)
+	t.match(await replyTo('/help'), /\/new[^]*\/stop[^]*\/model[^]*\/usage[^]*\/context[^]*\/compact[^]*\/whoami/)
+	t.match(await replyTo('/context'), /about [\d,]+ of [\d,]+ tokens, with 0 earlier turns/)
+	t.match(await replyTo('/compact'), /^Not summarized: there is nothing to summarize/)
+	for (const text of ['one', 'two', 'three']) t.match(await replyTo(text), new RegExp(`received: ${text}`))
+	t.match(await replyTo('/context'), /with 3 earlier turns/)
 	t.match(
-		await said('/usage'),
+		await replyTo('/usage'),
 		/^Today: \d+ model calls, [\d,]+ tokens in, [\d,]+ out, cost 0\.00\nLast 30 days: \d+ model calls/,
 	)
-	t.match(await said('/compact'), /Summarizing 1 turn\./)
-	t.match(await said('/compact please'), /received: \/compact please/)
+	t.match(await replyTo('/compact'), /Summarizing 1 turn\./)
+	t.match(await replyTo('/compact please'), /received: \/compact please/)
 
-	// The chat was bound by the API, so nobody is known to have connected it.
-	t.match(await said('/model'), /^The model is .?offline.? of .?offline/)
-	t.match(await said('/model large'), /Only the person who connected this chat/)
+	// The chat was bound by the API, so `paired_by` is not set.
+	t.match(await replyTo('/model'), /^The model is .?offline.? of .?offline/)
+	t.match(await replyTo('/model large'), /Only the person who connected this chat/)
 	const { bindings } = (await gateway.request('GET', `/v1/channels/${channel}/bindings`)).body
 	const { binding_id, agent_id } = bindings.find((one: { external_chat_id: string }) => one.external_chat_id === id)
 	const path = `/v1/channels/${channel}/bindings/${binding_id}`
 	await gateway.request('PATCH', path, { body: { who_may_answer: 'paired', paired_by: 'u1' } })
 	for (const command of ['/usage', '/context', '/compact', '/model other']) {
 		room.say(id, command, { sender: { id: 'u9' } })
-		t.match((await hears(++heard)).at(-1)?.text, /only the person who connected/i, command)
+		t.match((await shows(++count)).at(-1)?.text, /only the person who connected/i, command)
 	}
-	t.match(await said('/usage'), /^Today:/)
-	t.match(await said('/model a b'), /Send \/model and a name/)
-	t.match(await said('/model large'), /From the next message on, the model is .?large.? of .?offline/)
+	t.match(await replyTo('/usage'), /^Today:/)
+	t.match(await replyTo('/model a b'), /Send \/model and a name/)
+	t.match(await replyTo('/model large'), /From the next message on, the model is .?large.? of .?offline/)
 	t.equal((await gateway.request('GET', `/v1/agents/${agent_id}`)).body.config.model, 'large')
-	t.match(await said('/model default'), /the model is .?offline.? of/)
+	t.match(await replyTo('/model default'), /the model is .?offline.? of/)
 	t.notOk('model' in (await gateway.request('GET', `/v1/agents/${agent_id}`)).body.config)
 })
 
-void t.test('in groups the bot answers who talks to it, and knows who that is', async (t) => {
-	const { id, channel, agent } = await talk(t)
+void t.test('in a group the bot answers messages addressed to it, and the prompt names the sender', async (t) => {
+	const { id, channel, agent } = await bindChat(t)
 	const say = (text: string, more: object = {}): unknown =>
 		room.say(id, text, { ...more, chat: { id, kind: 'group', ...(more as { chat?: object }).chat } })
 	say('to nobody', { addressed: false })
@@ -236,22 +243,22 @@ void t.test('in groups the bot answers who talks to it, and knows who that is', 
 	say('/new', { addressed: false })
 	const all = await room.shows(id, 5)
 	t.match(all[3]?.text, /to all/)
-	t.match(all[4]?.text, /\/new/, 'somebody else is told to begin anew')
+	t.match(all[4]?.text, /\/new/, 'a command that is not addressed to the bot is an ordinary message')
 	await gateway.request('PATCH', `/v1/channels/${channel}`, { body: { config: { allowed_senders: ['friend'] } } })
 	say('by a stranger')
 	say('by a friend', { sender: { id: 'friend' } })
 	t.match((await room.shows(id, 6))[5]?.text, /by a friend/)
 })
 
-void t.test('a binding of something wider has one conversation for each chat in it', async (t) => {
-	const { id, agent } = await talk(t)
+void t.test('a binding of an enclosing chat has one conversation for each chat inside', async (t) => {
+	const { id, agent } = await bindChat(t)
 	for (const chat of ['inside-1', 'inside-2'])
 		room.say(chat, `from ${chat}`, { chat: { id: chat, kind: 'private', within: ['else', id] } })
 	for (const chat of ['inside-1', 'inside-2']) t.match((await room.shows(chat, 1))[0]?.text, `from ${chat}`)
 	const conversations = async (): Promise<string[]> =>
 		(await agent.call('runs')).body.map((run: { conversation: string }) => run.conversation)
-	const before = new Set(await conversations())
-	t.equal(before.size, 2)
+	const earlier = new Set(await conversations())
+	t.equal(earlier.size, 2)
 
 	const say = (chat: string, text: string): unknown =>
 		room.say(chat, text, { chat: { id: chat, kind: 'private', within: ['else', id] } })
@@ -262,29 +269,29 @@ void t.test('a binding of something wider has one conversation for each chat in 
 		await room.shows(chat, chat === 'inside-1' ? 3 : 2)
 	}
 	const [other = '', own = ''] = await conversations()
-	t.ok(before.has(other), 'what is begun anew in one chat goes on in the other')
-	t.notOk(before.has(own))
+	t.ok(earlier.has(other), '/new in one chat does not affect the other')
+	t.notOk(earlier.has(own))
 })
 
-void t.test('what is no text', async (t) => {
-	const { id, agent, hears } = await talk(t)
+void t.test('an attachment that cannot be read is named in the prompt, and an empty message is ignored', async (t) => {
+	const { id, agent, shows } = await bindChat(t)
 	room.say(id, '', { attachment: 'a voice message' })
-	t.match((await hears(1))[0]?.text, /only read text/)
+	t.match((await shows(1))[0]?.text, /only read text/)
 	room.say(id, ' ')
 	room.say(id, 'look', { attachment: 'a picture' })
-	await hears(2)
+	await shows(2)
 	const [run, ...more] = (await agent.call('runs')).body
 	t.strictSame(more, [])
 	t.equal(run.prompt, 'look\n\n[Attached but not readable here: a picture]')
 })
 
 void t.test('a question is asked in the chat, and the next message answers it', async (t) => {
-	const { id, agent, say, hears } = await talk(t)
+	const { id, agent, say, shows } = await bindChat(t)
 	say('/tool ask {"question":"Which one?","options":["red","green"]}')
-	const [question] = await hears(1)
+	const [question] = await shows(1)
 	t.match(question?.text, /^Which one\?\n\n1\. red\n2\. green\n/)
 	room.say(id, '2', { quoted: { text: question?.text ?? '', own: true } })
-	const [, answer] = await hears(2)
+	const [, answer] = await shows(2)
 	t.match(answer?.text, /ask answered.*green/)
 	const [run, ...more] = (await agent.call('runs')).body
 	t.strictSame(more, [])
@@ -293,76 +300,76 @@ void t.test('a question is asked in the chat, and the next message answers it', 
 	t.equal(received.length, 2)
 
 	say('/tool ask {"question":"And now?"}')
-	t.equal((await hears(3))[2]?.text, 'And now?')
+	t.equal((await shows(3))[2]?.text, 'And now?')
 	const { question_id } = (await agent.call('questions')).body[0]
 	await agent.call(`ask-responses/${question_id}`, { answer: 'by another way' })
-	t.match((await hears(4))[3]?.text, /by another way/)
+	t.match((await shows(4))[3]?.text, /by another way/)
 	say('no answer')
-	t.match((await hears(5))[4]?.text, /received: no answer/)
+	t.match((await shows(5))[4]?.text, /received: no answer/)
 })
 
-/** Prompts for the built-in provider, which does what the first line says and answers with what came of it. */
+/** Prompts for the offline provider, which executes the first line and answers with its result. */
 const asking = (question: object): string => `/tool ask ${JSON.stringify(question)}`
 const spawning = (prompt: string, wait = true): string => `/tool subagent.spawn ${JSON.stringify({ prompt, wait })}`
 
-void t.test('what a sub-agent asks is asked in the chat, and the next message answers it, once', async (t) => {
-	const { agent, id, say, hears, said } = await talk(t)
+void t.test('the question of a sub-agent is asked in the chat, and the next message answers it once', async (t) => {
+	const { agent, id, say, shows, shown } = await bindChat(t)
 	say(spawning(asking({ question: 'Which one?', options: ['red', 'green'] })))
-	t.match((await hears(1))[0]?.text, /^A sub-agent asks:\n\nWhich one\?\n\n1\. red\n2\. green\n/)
+	t.match((await shows(1))[0]?.text, /^A sub-agent asks:\n\nWhich one\?\n\n1\. red\n2\. green\n/)
 	const [child, parent] = (await agent.call('runs')).body
 	t.match(parent, { status: 'paused', question: null, open_question: { run_id: child.run_id, question: 'Which one?' } })
 	t.match((await agent.call('questions')).body, [{ run_id: child.run_id, question: 'Which one?' }])
 	const answer = room.say(id, '2')
 	room.deliver(answer)
-	t.match((await hears(2))[1]?.text, /subagent\.spawn answered.*green/)
+	t.match((await shows(2))[1]?.text, /subagent\.spawn answered.*green/)
 	room.deliver(answer)
 	say('and now')
-	t.match((await hears(3))[2]?.text, /received: and now/)
-	t.equal(said().length, 3)
-	t.equal((await agent.call('runs')).body.length, 3, 'the answer is no message of its own')
-	const told = () => agent.stream.events.filter(({ event_type }) => event_type === 'channel.message_received')
-	await agent.stream.until(() => told().length >= 3, 'each message')
-	const received = told()
+	t.match((await shows(3))[2]?.text, /received: and now/)
+	t.equal(shown().length, 3)
+	t.equal((await agent.call('runs')).body.length, 3, 'the answer started no run')
+	const receipts = () => agent.stream.events.filter(({ event_type }) => event_type === 'channel.message_received')
+	await agent.stream.until(() => receipts().length >= 3, 'the event of each message')
+	const received = receipts()
 	t.equal(received.length, 3)
-	t.equal(received.filter(({ payload }) => payload.message_id === answer.id).length, 1, 'it is told of once')
+	t.equal(received.filter(({ payload }) => payload.message_id === answer.id).length, 1, 'one event')
 	t.ok(received.every(({ run_id }) => run_id !== child.run_id))
 })
 
-void t.test('sub-agents of sub-agents ask in the chat too, and an answer from elsewhere counts', async (t) => {
-	const { agent, say, hears } = await talk(t)
+void t.test('nested sub-agents ask in the chat too, and the API can answer them', async (t) => {
+	const { agent, say, shows } = await bindChat(t)
 	say(spawning(spawning(asking({ question: 'Far below?' }))))
-	t.equal((await hears(1))[0]?.text, 'A sub-agent asks:\n\nFar below?')
+	t.equal((await shows(1))[0]?.text, 'A sub-agent asks:\n\nFar below?')
 	const [{ question_id }] = (await agent.call('questions')).body
 	t.equal((await agent.call(`ask-responses/${question_id}`, { answer: 'by another way' })).status, 200)
-	t.match((await hears(2))[1]?.text, /by another way/)
+	t.match((await shows(2))[1]?.text, /by another way/)
 	say('no answer')
-	t.match((await hears(3))[2]?.text, /received: no answer/)
+	t.match((await shows(3))[2]?.text, /received: no answer/)
 })
 
-void t.test('one sub-agent after another asks, the last of them twice', async (t) => {
-	const { agent, say, hears } = await talk(t, 'room', 'held')
-	/** The n-th time that a run of that prompt asks the model, that calls a tool. */
-	const calls = async (prompt: string, n: number, tool: string, args: object): Promise<void> =>
+void t.test('two sub-agents ask one after the other, the second one twice', async (t) => {
+	const { agent, say, shows } = await bindChat(t, 'room', 'held')
+	/** Answers the n-th model call with that prompt with a tool call. */
+	const callTool = async (prompt: string, n: number, tool: string, args: object): Promise<void> =>
 		(await held.called(prompt, n)).callTool(tool, JSON.stringify(args))
 	say('one after another')
-	await calls('one after another', 1, 'subagent_spawn', { prompt: 'the first task' })
-	await calls('the first task', 1, 'ask', { question: 'First?' })
-	t.equal((await hears(1))[0]?.text, 'A sub-agent asks:\n\nFirst?')
+	await callTool('one after another', 1, 'subagent_spawn', { prompt: 'the first task' })
+	await callTool('the first task', 1, 'ask', { question: 'First?' })
+	t.equal((await shows(1))[0]?.text, 'A sub-agent asks:\n\nFirst?')
 	say('1st')
 	;(await held.called('the first task', 2)).answer('done.')
-	await calls('one after another', 2, 'subagent_spawn', { prompt: 'the second task' })
-	await calls('the second task', 1, 'ask', { question: 'Second?' })
-	t.equal((await hears(2))[1]?.text, 'A sub-agent asks:\n\nSecond?')
+	await callTool('one after another', 2, 'subagent_spawn', { prompt: 'the second task' })
+	await callTool('the second task', 1, 'ask', { question: 'Second?' })
+	t.equal((await shows(2))[1]?.text, 'A sub-agent asks:\n\nSecond?')
 	say('2nd')
-	await calls('the second task', 2, 'ask', { question: 'Third?' })
-	t.equal((await hears(3))[2]?.text, 'A sub-agent asks:\n\nThird?')
+	await callTool('the second task', 2, 'ask', { question: 'Third?' })
+	t.equal((await shows(3))[2]?.text, 'A sub-agent asks:\n\nThird?')
 	say('3rd')
 	;(await held.called('the second task', 3)).answer('done as well.')
-	await calls('one after another', 3, 'ask', { question: 'Mine?' })
-	t.equal((await hears(4))[3]?.text, 'Mine?', 'its own question is not marked')
+	await callTool('one after another', 3, 'ask', { question: 'Mine?' })
+	t.equal((await shows(4))[3]?.text, 'Mine?', "the agent's own question has no prefix")
 	say('4th')
 	;(await held.called('one after another', 4)).answer('over.')
-	t.match((await hears(5))[4]?.text, /over\.$/)
+	t.match((await shows(5))[4]?.text, /over\.$/)
 	await agent.stream.waitFor('question.answered', 4)
 	const answers = agent.stream.events.filter(({ event_type }) => event_type === 'question.answered')
 	t.strictSame(
@@ -371,12 +378,12 @@ void t.test('one sub-agent after another asks, the last of them twice', async (t
 	)
 })
 
-void t.test('/stop ends the sub-agent that asks, and its question', async (t) => {
-	const { agent, say, hears } = await talk(t)
+void t.test('/stop stops the sub-agent that asks, and closes its question', async (t) => {
+	const { agent, say, shows } = await bindChat(t)
 	say(spawning(asking({ question: 'Go on?' })))
-	await hears(1)
+	await shows(1)
 	say('/stop')
-	t.equal((await hears(2))[1]?.text, 'Stopped.')
+	t.equal((await shows(2))[1]?.text, 'Stopped.')
 	const runs = (await agent.call('runs')).body
 	t.strictSame(
 		runs.map(({ status, open_question }: Record<string, unknown>) => [status, open_question]),
@@ -387,82 +394,82 @@ void t.test('/stop ends the sub-agent that asks, and its question', async (t) =>
 	)
 	t.strictSame((await agent.call('questions')).body, [])
 	say('yes')
-	t.match((await hears(3))[2]?.text, /received: yes/)
+	t.match((await shows(3))[2]?.text, /received: yes/)
 })
 
-void t.test('where the sub-agent is stopped instead, the next message is a message like any other', async (t) => {
-	const { agent, say, hears } = await talk(t)
+void t.test('after the API stopped the sub-agent that asks, the next message is an ordinary prompt', async (t) => {
+	const { agent, say, shows } = await bindChat(t)
 	say(spawning(asking({ question: 'Still?' })))
-	await hears(1)
+	await shows(1)
 	const [child] = (await agent.call('runs')).body
 	await gateway.request('POST', `/v1/runs/${child.run_id}/cancel`)
-	t.match((await hears(2))[1]?.text, /subagent_failed.*was stopped/)
+	t.match((await shows(2))[1]?.text, /subagent_failed.*was stopped/)
 	say('yes')
-	t.match((await hears(3))[2]?.text, /received: yes/)
+	t.match((await shows(3))[2]?.text, /received: yes/)
 })
 
-void t.test('a sub-agent that nobody waits for asks nobody in the chat', async (t) => {
-	const { agent, say, hears, said } = await talk(t)
+void t.test('a sub-agent in the background does not ask in the chat', async (t) => {
+	const { agent, say, shows, shown } = await bindChat(t)
 	say(spawning(asking({ question: 'Anybody?' }), false))
-	t.match((await hears(1))[0]?.text, /subagent\.spawn answered.*started/)
+	t.match((await shows(1))[0]?.text, /subagent\.spawn answered.*started/)
 	const { payload } = await agent.stream.waitFor('question.asked')
 	say('not for it')
-	t.match((await hears(2))[1]?.text, /received: not for it/)
+	t.match((await shows(2))[1]?.text, /received: not for it/)
 	t.match((await agent.call('questions')).body, [{ question: 'Anybody?' }])
 	await agent.call(`ask-responses/${payload.question_id}`, { answer: 'somebody' })
-	t.match((await hears(3))[2]?.text, /somebody/, 'what comes of it is told')
-	t.equal(said().length, 3)
+	t.match((await shows(3))[2]?.text, /somebody/, 'its result is sent to the chat')
+	t.equal(shown().length, 3)
 })
 
-void t.test('a message is no answer to a question that the chat has not seen', async (t) => {
-	const { agent, id, say, hears } = await talk(t)
+void t.test('a message does not answer a question that was not yet shown in the chat', async (t) => {
+	const { agent, id, say, shows } = await bindChat(t)
 	room.trouble(id, { fault: 'limited', retry_after_ms: 1_000 })
 	say('/tool ask {"question":"Delete it?","options":["no","yes"]}')
 	await room.until(() => room.calls(id).length === 2, 'the question on its way')
 	say('yes')
 	await agent.stream.waitFor('run.queued')
-	t.match((await hears(1))[0]?.text, /^Delete it/)
+	t.match((await shows(1))[0]?.text, /^Delete it/)
 	say('1')
-	const [, answer, other] = await hears(3)
+	const [, answer, other] = await shows(3)
 	t.match(answer?.text, /ask answered.*no/)
-	t.match(other?.text, /received: yes/, 'it was a message like any other')
+	t.match(other?.text, /received: yes/, 'the earlier message is an ordinary prompt')
 })
 
-void t.test('a question that the platform refused is asked again once its chat writes', async (t) => {
-	const { agent, id, say, hears } = await talk(t)
+void t.test('a question that the platform refused is sent again after the next message', async (t) => {
+	const { agent, id, say, shows } = await bindChat(t)
 	room.trouble(id, { fault: 'refused' })
 	say('/tool ask {"question":"Which city?"}')
 	await agent.stream.waitFor('channel.error')
 	say('are you there?')
-	t.match((await hears(1))[0]?.text, /^Which city/)
+	t.match((await shows(1))[0]?.text, /^Which city/)
 	say('Rome')
-	const [, answer, other] = await hears(3)
+	const [, answer, other] = await shows(3)
 	t.match(answer?.text, /ask answered.*Rome/)
 	t.match(other?.text, /received: are you there/)
 })
 
-void t.test('/new stops what is under way, what is paused too', async (t) => {
-	const { agent, say, hears } = await talk(t)
+void t.test('/new stops the current run, even if it is paused', async (t) => {
+	const { agent, say, shows } = await bindChat(t)
 	say('/tool ask {"question":"Which city?"}')
-	await hears(1)
+	await shows(1)
 	say('/new')
-	t.match((await hears(2))[1]?.text, /^Stopped\. A new conversation/)
+	t.match((await shows(2))[1]?.text, /^Stopped\. A new conversation/)
 	say('Turin')
-	t.match((await hears(3))[2]?.text, /received: Turin/)
+	t.match((await shows(3))[2]?.text, /received: Turin/)
 	const [, asking] = (await agent.call('runs')).body
 	t.equal(asking.status, 'stopped')
 	t.strictSame((await agent.call('questions')).body, [])
 })
 
-void t.test('/stop ends what the conversation has under way, and more than may wait is refused', async (t) => {
-	const { agent, id, say, hears, said } = await talk(t, 'room', 'held')
+void t.test('/stop stops the runs of the conversation, and messages beyond runs.max_waiting are refused', async (t) => {
+	const { agent, id, say, shows, shown } = await bindChat(t, 'room', 'held')
 	say('long work')
 	await held.called('long work')
 	say('behind it')
 	say('too much')
-	t.match((await hears(1))[0]?.text, /Too many messages wait/)
+	t.match((await shows(1))[0]?.text, /Too many messages wait/)
 	say('/stop')
-	t.equal((await hears(2))[1]?.text, 'Stopped.')
+	t.equal((await shows(2))[1]?.text, 'Stopped.')
 	const runs = (await agent.call('runs')).body
 	t.strictSame(
 		runs.map((run: { status: string }) => run.status),
@@ -470,30 +477,30 @@ void t.test('/stop ends what the conversation has under way, and more than may w
 	)
 	say('more work')
 	const call = await held.called('more work')
-	const [{ run_id }] = await listed(agent, 3)
+	const [{ run_id }] = await runsOf(agent, 3)
 	await gateway.request('POST', `/v1/runs/${run_id}/cancel`)
 	await call.hungUp
-	t.equal((await hears(3))[2]?.text, 'Stopped.', 'who did not stop it is told')
-	t.equal(said().length, 3)
+	t.equal((await shows(3))[2]?.text, 'Stopped.', 'the chat is notified of a stop by the API')
+	t.equal(shown().length, 3)
 	t.strictSame(
 		room.calls(id).filter((what) => what === 'send'),
 		['send', 'send', 'send', 'send'],
 	)
 })
 
-void t.test('a run that fails says so, in words that no markup changes', async (t) => {
+void t.test('a failed run is reported in the chat, with markup escaped', async (t) => {
 	model.on('fail please', { status: 400, message: 'bad *thing* <b>`x`' })
-	const { say, hears } = await talk(t, 'room_rich', 'mock')
+	const { say, shows } = await bindChat(t, 'room_rich', 'mock')
 	say('fail please')
-	const [apology] = await hears(1)
+	const [apology] = await shows(1)
 	t.match(apology?.text, /^Sorry, that did not work \(model\\_rejected\)\. .*GET \/v1\/runs\//)
-	t.notMatch(apology?.text, /thing/, 'what the provider said is for operators')
+	t.notMatch(apology?.text, /thing/, 'the message of the provider is only for operators')
 	model.on(/say nothing|your answer was empty/, '')
 	say('say nothing')
-	t.match((await hears(2))[1]?.text, /^Sorry, that did not work \(model\\_empty\)/)
+	t.match((await shows(2))[1]?.text, /^Sorry, that did not work \(model\\_empty\)/)
 })
 
-void t.test('an answer arrives once, whatever becomes of the calls that send it', async (t) => {
+void t.test('an answer arrives once, whichever fault the call that sends it meets', async (t) => {
 	const troubles = {
 		room: ['lost', 'cut', 'failed', 'limited'],
 		room_find: ['lost', 'cut', 'failed'],
@@ -501,16 +508,16 @@ void t.test('an answer arrives once, whatever becomes of the calls that send it'
 	await Promise.all(
 		Object.entries(troubles).flatMap(([type, faults]) =>
 			faults.map(async (fault) => {
-				const { id, say, hears, said } = await talk(t, type as 'room')
+				const { id, say, shows, shown } = await bindChat(t, type as 'room')
 				room.trouble(id, { fault, retry_after_ms: 700 })
 				say('hello')
-				await hears(1)
+				await shows(1)
 				say('again')
-				await hears(2)
+				await shows(2)
 				const about = `${type}, ${fault}`
-				t.match(said()[0]?.text, /received: hello/, about)
-				t.match(said()[1]?.text, /received: again/, about)
-				t.equal(said().length, 2, about)
+				t.match(shown()[0]?.text, /received: hello/, about)
+				t.match(shown()[1]?.text, /received: again/, about)
+				t.equal(shown().length, 2, about)
 				const sends = room.calls(id).filter((what) => what === 'send').length
 				t.equal(sends, type === 'room_find' && fault === 'lost' ? 3 : 4, about)
 			}),
@@ -518,27 +525,27 @@ void t.test('an answer arrives once, whatever becomes of the calls that send it'
 	)
 })
 
-void t.test('what the platform will never take is given up, and told of', async (t) => {
-	const { id, channel, agent, say, hears } = await talk(t)
+void t.test('a message that the platform refuses is given up, with channel.error', async (t) => {
+	const { id, channel, agent, say, shows } = await bindChat(t)
 	room.trouble(id, { fault: 'refused' })
 	say('one')
 	const error = await agent.stream.waitFor('channel.error')
 	t.match(error.payload, { channel_id: channel, chat_id: id, run_id: String, message: 'scripted refused' })
 	say('two')
-	t.match((await hears(1))[0]?.text, /received: two/)
+	t.match((await shows(1))[0]?.text, /received: two/)
 })
 
-void t.test('an answer goes out in the best format that is taken, in as many parts as it needs', async (t) => {
+void t.test('an answer is sent in the best format that the platform accepts, in as many parts as needed', async (t) => {
 	const code = Array.from({ length: 30 }, (_, n) => `line(${n}) // ${'.'.repeat(20)}`).join('\n')
 	model.on('code please', `Here **is** it:\n\n\`\`\`js\n${code}\n\`\`\`\n\nAnd a [link](https://example.org/).`)
-	const { id, agent, say, hears, said } = await talk(t, 'room_rich', 'mock')
+	const { id, agent, say, shows, shown } = await bindChat(t, 'room_rich', 'mock')
 	room.trouble(id, { fault: 'format' }, { fault: 'format' })
 	say('code please')
 	const sent = await agent.stream.waitFor('channel.message_sent')
-	const parts = await hears(sent.payload.message_ids instanceof Array ? sent.payload.message_ids.length : 0)
+	const parts = await shows(sent.payload.message_ids instanceof Array ? sent.payload.message_ids.length : 0)
 	t.strictSame(
 		sent.payload.message_ids,
-		said().map((one) => one.id),
+		shown().map((one) => one.id),
 	)
 	t.ok(parts.length > 2)
 	t.equal(parts[0]?.markup, 'plain')
@@ -556,31 +563,29 @@ void t.test('an answer goes out in the best format that is taken, in as many par
 
 	room.trouble(id, { fault: 'format' })
 	say('code please')
-	await room.until(() => said().some(({ text }, n) => n > parts.length && text.includes('example.org')), 'the rest')
-	const html = said()[parts.length]
+	await room.until(() => shown().some(({ text }, n) => n > parts.length && text.includes('example.org')), 'the rest')
+	const html = shown()[parts.length]
 	t.equal(html?.markup, 'html')
 	t.match(html?.text, /^Here <b>is<\/b> it:\n\n<pre><code class="language-js">line\(0\)/)
 })
 
-void t.test('a secret that the agent has read leaves by no message, and its name by none', async (t) => {
+void t.test('a message contains neither the value nor the name of a secret that the agent has read', async (t) => {
 	const secret = 'swordfish-94-hunter'
 	const read = { tools: [{ name: 'vault_read', arguments: { name: 'WORD' } }] }
 	model.on('the word', read, `It is ${secret}, is it not?`)
-	const { say, hears } = await talk(t, 'room', 'mock')
-	const { body } = await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'WORD', value: secret } })
-	const grant = { agent_id: `agent-${talks}`, secret_id: body.id }
-	t.equal((await gateway.request('POST', '/v1/vault/grants', { body: grant })).status, 201)
+	const { say, shows } = await bindChat(t, 'room', 'mock')
+	await grantSecret(t, 'WORD', secret)
 	say('the word')
-	const [answer] = await hears(1)
+	const [answer] = await shows(1)
 	t.equal(answer?.text, 'It is [redacted], is it not?')
 })
 
-void t.test('a reply reaches the model with what it quotes, which stays within its quotes', async (t) => {
-	const { id, agent, said, hears } = await talk(t)
+void t.test('the prompt of a reply contains the quoted message, which cannot break out of its quotes', async (t) => {
+	const { id, agent, shown, shows } = await bindChat(t)
 	let count = 0
 	const promptFor = async (text: string, quoted: QuotedMessage, more = {}): Promise<string> => {
 		room.say(id, text, { quoted, ...more })
-		await hears(++count)
+		await shows(++count)
 		const [run] = (await agent.call('runs')).body
 		return run.prompt
 	}
@@ -600,159 +605,157 @@ void t.test('a reply reaches the model with what it quotes, which stays within i
 	t.match(await promptFor('here?', { text: 'red' }, { chat }), /^Message from .*:\n\n\[A reply .* "red"\]\n\nhere\?$/)
 
 	room.say(id, '/stop', { quoted: { text: 'red' } })
-	await hears(++count)
-	t.match(said().at(-1)?.text, /nothing to stop/, 'a command is read from its own text')
+	await shows(++count)
+	t.match(shown().at(-1)?.text, /nothing to stop/, 'the quoted text is not part of a command')
 })
 
-void t.test('a quote is redacted before it is cut', async (t) => {
+void t.test('a quoted message is redacted before it is shortened', async (t) => {
 	const secret = 'marlin-71-harbour'
 	model.on('the catch', { tools: [{ name: 'vault_read', arguments: { name: 'CATCH' } }] }, 'Read.')
 	model.on('what was it', 'Nothing.')
-	const { id, agent, say, hears } = await talk(t, 'room', 'mock')
-	const { body } = await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'CATCH', value: secret } })
-	const grant = { agent_id: `agent-${talks}`, secret_id: body.id }
-	t.equal((await gateway.request('POST', '/v1/vault/grants', { body: grant })).status, 201)
+	const { id, agent, say, shows } = await bindChat(t, 'room', 'mock')
+	await grantSecret(t, 'CATCH', secret)
 	say('the catch')
-	await hears(1)
+	await shows(1)
 	room.say(id, 'what was it?', { quoted: { text: `${'x'.repeat(490)} ${secret} and more` } })
-	await hears(2)
+	await shows(2)
 	const [run] = (await agent.call('runs')).body
 	t.match(run.prompt, /x \[redacted:CATCH\]…"\]\n\nwhat was it\?$/)
 })
 
-void t.test('an answer in the making shows as a draft, and typing as long as nothing does', async (t) => {
-	const { id, say, hears } = await talk(t, 'room_draft', 'held')
+void t.test('a streaming answer is shown as a draft, and as typing before its first text', async (t) => {
+	const { id, say, shows } = await bindChat(t, 'room_draft', 'held')
 	say('draft it')
 	const call = await held.called('draft it')
 	await room.until(() => room.calls(id).includes('typing'), 'typing')
 	await room.until(() => room.drafts(id).length > 0, 'a draft')
 	t.equal(room.drafts(id)[0], 'Well,')
 	call.answer('here it is.')
-	const [answer] = await hears(1)
+	const [answer] = await shows(1)
 	t.equal(answer?.text, 'Well, here it is.')
 	t.strictSame(answer?.before, [])
 })
 
-void t.test('an answer in the making grows in a message that becomes the answer', async (t) => {
-	const { id, say, hears, said } = await talk(t, 'room_edit', 'held')
+void t.test('a streaming answer is previewed in a message that becomes the answer', async (t) => {
+	const { id, say, shows, shown } = await bindChat(t, 'room_edit', 'held')
 	room.trouble(id, { fault: 'failed', on: 'edit' })
 	say('grow it')
 	const call = await held.called('grow it')
-	await hears(1)
+	await shows(1)
 	const text = `${'all of it. '.repeat(40)}end`
 	call.answer(text)
-	const [first, second, ...more] = await hears(2)
+	const [first, second, ...more] = await shows(2)
 	t.equal(first?.before[0], 'Well,')
 	t.match(first?.text, /^Well, all of it\./)
 	t.match(second?.text, /end$/)
 	t.strictSame(more, [])
-	await room.until(() => said().length === 2, 'both parts')
+	await room.until(() => shown().length === 2, 'both parts')
 })
 
-void t.test('also where nobody knows whether that was sent', async (t) => {
+void t.test('a preview becomes the answer even if the response of its send call is lost', async (t) => {
 	await Promise.all(
 		(['room_edit', 'room_grow'] as const).map(async (type) => {
-			const { id, say, hears, said } = await talk(t, type, 'held')
+			const { id, say, shows, shown } = await bindChat(t, type, 'held')
 			room.trouble(id, { fault: 'lost' })
 			say(`lost by ${type}`)
 			const call = await held.called(`lost by ${type}`)
-			t.equal((await hears(1))[0]?.text, 'Well,')
+			t.equal((await shows(1))[0]?.text, 'Well,')
 			call.answer('found.')
-			await room.until(() => said()[0]?.text === 'Well, found.', 'the answer in place of the preview')
-			t.equal(said().length, 1, type)
+			await room.until(() => shown()[0]?.text === 'Well, found.', 'the answer in place of the preview')
+			t.equal(shown().length, 1, type)
 			t.strictSame(room.calls(id).slice(-3), type === 'room_edit' ? ['send', 'find', 'edit'] : ['send', 'send', 'edit'])
 		}),
 	)
 })
 
-void t.test('what was shown of an answer stays when it is stopped', async (t) => {
-	const { say, hears } = await talk(t, 'room_edit', 'held')
+void t.test('the preview stays when the run is stopped', async (t) => {
+	const { say, shows } = await bindChat(t, 'room_edit', 'held')
 	say('break off')
 	await held.called('break off')
-	t.equal((await hears(1))[0]?.text, 'Well,')
+	t.equal((await shows(1))[0]?.text, 'Well,')
 	say('/stop')
-	const shown = await hears(2)
-	t.strictSame(shown.map(({ text }) => text).toSorted(), ['Stopped.', 'Well,\n\n… (stopped)'].toSorted())
+	const messages = await shows(2)
+	t.strictSame(messages.map(({ text }) => text).toSorted(), ['Stopped.', 'Well,\n\n… (stopped)'].toSorted())
 })
 
-void t.test('what the gateway adds to an answer never becomes a part of its code', async (t) => {
-	const { say, hears, said } = await talk(t, 'room_edit', 'held')
+void t.test('the notes of the gateway in an answer are outside its code blocks', async (t) => {
+	const { say, shows, shown } = await bindChat(t, 'room_edit', 'held')
 	say('code, stopped')
 	const stopped = await held.called('code, stopped')
 	stopped.say('here:\n\n~~~js\nlet a\n')
-	await room.until(() => said().some(({ text }) => text.includes('let a')), 'the code')
+	await room.until(() => shown().some(({ text }) => text.includes('let a')), 'the code')
 	say('/stop')
-	const [first] = (await hears(2)).filter(({ text }) => text.includes('let a'))
+	const [first] = (await shows(2)).filter(({ text }) => text.includes('let a'))
 	t.equal(first?.text, 'Well, here:\n\n~~~js\nlet a\n~~~\n\n… (stopped)')
 
 	model.on('endless code', `Code:\n\n\`\`\`\n${'let a = 1\n'.repeat(8_000)}`)
-	const long = await talk(t, 'room_rich', 'mock')
+	const long = await bindChat(t, 'room_rich', 'mock')
 	long.say('endless code')
 	const sent = await long.agent.stream.waitFor('channel.message_sent')
-	const parts = await long.hears((sent.payload.message_ids as string[]).length)
+	const parts = await long.shows((sent.payload.message_ids as string[]).length)
 	t.match(parts.at(-1)?.text, /\n```\n\n… The answer is too long for a chat/)
 })
 
-void t.test('a preview that cannot be edited any more is left, and the answer sent', async (t) => {
-	const { id, say, hears } = await talk(t, 'room_edit', 'held')
+void t.test('if the preview can no longer be edited, the answer is sent as a new message', async (t) => {
+	const { id, say, shows } = await bindChat(t, 'room_edit', 'held')
 	room.trouble(id, { fault: 'refused', on: 'edit' })
 	say('gone preview')
 	const call = await held.called('gone preview')
-	await hears(1)
+	await shows(1)
 	call.answer('sent.')
-	t.equal((await hears(2))[1]?.text, 'Well, sent.')
+	t.equal((await shows(2))[1]?.text, 'Well, sent.')
 })
 
-void t.test('typing and previews that hang hold up no answer, and an edit that comes late does not stay', async (t) => {
-	const hang = async (type: 'room_draft' | 'room_grow', on: 'typing' | 'draft' | 'edit'): Promise<Talk> => {
-		const talking = await talk(t, type, 'held')
-		room.trouble(talking.id, { fault: 'stall', on })
-		talking.say(`${on} hangs`)
+void t.test('hanging typing and preview calls do not delay an answer, and a late edit is overwritten', async (t) => {
+	const hang = async (type: 'room_draft' | 'room_grow', on: 'typing' | 'draft' | 'edit'): Promise<BoundChat> => {
+		const chat = await bindChat(t, type, 'held')
+		room.trouble(chat.id, { fault: 'stall', on })
+		chat.say(`${on} hangs`)
 		const call = await held.called(`${on} hangs`)
 		if (on === 'edit') {
-			await talking.hears(1)
+			await chat.shows(1)
 			call.say('wait, ')
 		}
-		await room.until(() => room.calls(talking.id).includes(on), on)
+		await room.until(() => room.calls(chat.id).includes(on), on)
 		call.answer('done.')
-		return talking
+		return chat
 	}
 	const [typed, drafted, edited] = await Promise.all([
 		hang('room_draft', 'typing'),
 		hang('room_draft', 'draft'),
 		hang('room_grow', 'edit'),
 	])
-	for (const { hears } of [typed, drafted]) t.equal((await hears(1))[0]?.text, 'Well, done.')
-	const shown = (text: string, count: number) => (): boolean =>
-		edited.said()[0]?.text === text && edited.said()[0]?.before.length === count
-	await room.until(shown('Well, wait, done.', 1), 'the answer in place of the preview')
+	for (const { shows } of [typed, drafted]) t.equal((await shows(1))[0]?.text, 'Well, done.')
+	const isShown = (text: string, edits: number) => (): boolean =>
+		edited.shown()[0]?.text === text && edited.shown()[0]?.before.length === edits
+	await room.until(isShown('Well, wait, done.', 1), 'the answer in place of the preview')
 	room.release(edited.id)
-	await room.until(shown('Well, wait, done.', 3), 'the answer in place of the edit that came late')
-	t.strictSame(edited.said()[0]?.before, ['Well,', 'Well, wait, done.', 'Well, wait,'])
+	await room.until(isShown('Well, wait, done.', 3), 'the answer in place of the late edit')
+	t.strictSame(edited.shown()[0]?.before, ['Well,', 'Well, wait, done.', 'Well, wait,'])
 	for (const { id } of [typed, drafted]) room.release(id)
 })
 
-void t.test('the result of a sub-agent that nobody waited for is said in the chat too', async (t) => {
-	const { agent, say, hears, said } = await talk(t)
+void t.test('the result of a sub-agent in the background is sent to the chat too', async (t) => {
+	const { agent, say, shows, shown } = await bindChat(t)
 	say('/tool subagent.spawn {"prompt":"look around","wait":false}')
-	const [, result] = await hears(2)
-	t.match(said()[0]?.text, /subagent\.spawn answered/)
+	const [, result] = await shows(2)
+	t.match(shown()[0]?.text, /subagent\.spawn answered/)
 	t.match(result?.text, /received:[^]*look around/)
 	const runs = (await agent.call('runs')).body
 	t.match(runs[0], { trigger: 'subagent', status: 'completed' })
-	t.equal(said().length, 2)
+	t.equal(shown().length, 2)
 })
 
-void t.test('a connection learns which chats there are, and what was said last', async (t) => {
-	const { id, say, hears } = await talk(t)
+void t.test('a connection gets the known chats with the ids of their latest messages', async (t) => {
+	const { id, say, shows } = await bindChat(t)
 	const older = room.say(id, 'one')
-	await hears(1)
+	await shows(1)
 	say('two')
-	const [, answer] = await hears(2)
+	const [, answer] = await shows(2)
 	const newest = Number(older.id) + 1
 	room.known.length = 0
 	const isIn = ({ chats }: (typeof room.known)[number]): boolean => chats.some((chat) => chat.id === id)
-	// The answer's id is known a moment after it shows.
+	// The answer's id is stored shortly after the answer is shown.
 	for (let known = 0; !room.known.some(({ chats }) => chats.some(({ sent_id }) => sent_id === answer?.id)); known++) {
 		room.cut()
 		await room.until(() => room.known.filter(isIn).length > known, 'a connection')
@@ -762,51 +765,51 @@ void t.test('a connection learns which chats there are, and what was said last',
 	t.notOk(room.known.at(-1)?.chats.some((one) => one.id === 'nobody-else'))
 })
 
-void t.test('an answer waits for its channel', async (t) => {
-	const { channel, say, hears, said } = await talk(t, 'room_find', 'held')
+void t.test('an answer waits until its channel is connected', async (t) => {
+	const { channel, say, shows, shown } = await bindChat(t, 'room_find', 'held')
 	say('patience')
 	const call = await held.called('patience')
 	await gateway.request('PATCH', `/v1/channels/${channel}`, { body: { config: { api_root: 'http://127.0.0.1:9' } } })
 	call.answer('at last.')
 	await room.until(() => !call.open, 'the end of the call')
 	await gateway.request('PATCH', `/v1/channels/${channel}`, { body: { config: { api_root: room.url } } })
-	t.equal((await hears(1))[0]?.text, 'Well, at last.')
-	t.equal(said().length, 1)
+	t.equal((await shows(1))[0]?.text, 'Well, at last.')
+	t.equal(shown().length, 1)
 })
 
-void t.test('a reload in the middle of a run, a question and a preview changes nothing', async (t) => {
-	const [grown, asked, below] = [await talk(t, 'room_edit', 'held'), await talk(t), await talk(t)]
-	grown.say('through a reload')
+void t.test('a reload does not interrupt a run, a question or a preview', async (t) => {
+	const [previewed, asked, nested] = [await bindChat(t, 'room_edit', 'held'), await bindChat(t), await bindChat(t)]
+	previewed.say('through a reload')
 	asked.say('/tool ask {"question":"Still there?"}')
-	below.say(spawning(asking({ question: 'Down there?' })))
+	nested.say(spawning(asking({ question: 'Down there?' })))
 	const call = await held.called('through a reload')
-	await Promise.all([grown.hears(1), asked.hears(1), below.hears(1)])
+	await Promise.all([previewed.shows(1), asked.shows(1), nested.shows(1)])
 	const stream = await openStream(gateway.url, { query: { event_type: 'plugin.reloaded' } })
 	t.teardown(() => stream.close())
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), `${config}channels: { retention_days: 7 }\n`)
 	await stream.waitFor(({ payload }) => payload.plugin === 'channels')
 	call.answer('here.')
 	asked.say('yes')
-	t.match((await asked.hears(2))[1]?.text, /ask answered.*yes/)
-	below.say('down here')
-	t.match((await below.hears(2))[1]?.text, /subagent.spawn answered.*down here/)
-	await room.until(() => grown.said()[0]?.text === 'Well, here.', 'the answer in place of the preview')
-	t.equal(grown.said().length, 1)
-	t.equal(asked.said().length, 2)
+	t.match((await asked.shows(2))[1]?.text, /ask answered.*yes/)
+	nested.say('down here')
+	t.match((await nested.shows(2))[1]?.text, /subagent.spawn answered.*down here/)
+	await room.until(() => previewed.shown()[0]?.text === 'Well, here.', 'the answer in place of the preview')
+	t.equal(previewed.shown().length, 1)
+	t.equal(asked.shown().length, 2)
 })
 
-void t.test('a deleted agent answers nobody, and its chat has none', async (t) => {
-	const { agent, id, say, hears } = await talk(t, 'room', 'held')
+void t.test('a deleted agent sends no answer, and its chat is unbound', async (t) => {
+	const { agent, id, say, shows } = await bindChat(t, 'room', 'held')
 	say('never answered')
 	await held.called('never answered')
-	const [run] = await listed(agent, 1)
+	const [run] = await runsOf(agent, 1)
 	const gone = await gateway.request('DELETE', `/v1/agents/${run.agent}`)
 	t.ok(gone.status < 300)
 	say('anybody?')
 	await room.until(() => room.shown(id).some(({ text }) => text.includes('no agent')), 'the hint')
-	t.notOk((await hears(1)).some(({ text }) => text.includes('Well')))
+	t.notOk((await shows(1)).some(({ text }) => text.includes('Well')))
 })
 
-void t.test('no two calls for one chat were under way at the same time', async (t) => {
+void t.test('calls for one chat never overlapped', async (t) => {
 	t.strictSame(room.overlaps, [])
 })

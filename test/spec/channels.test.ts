@@ -32,7 +32,7 @@ async function remove(id: string): Promise<void> {
 	t.equal((await call('DELETE', `/v1/channels/${id}`)).status, 200)
 }
 
-void t.test('both forms of the request make a channel', async (t) => {
+void t.test('both forms of the request create a channel', async (t) => {
 	const id = await secret('FORM_TOKEN')
 	for (const [about, body] of [
 		['by name', { bot_token_ref: 'FORM_TOKEN' }],
@@ -52,7 +52,7 @@ void t.test('both forms of the request make a channel', async (t) => {
 	}
 })
 
-void t.test('a type may be named by an alias, and answers name the type', async (t) => {
+void t.test('an alias of a type is accepted, and responses contain the type', async (t) => {
 	await secret('ALIAS_TOKEN')
 	const { body } = await call('POST', '/v1/channels', { type: 'loop_alias', bot_token_ref: 'ALIAS_TOKEN' })
 	t.equal(body.type, 'loop')
@@ -94,7 +94,7 @@ void t.test('channels are listed in the order of their creation, until they are 
 	for (const id of [first, third]) await remove(id)
 })
 
-void t.test('of many deletions at the same time one answers 200', async (t) => {
+void t.test('exactly one of many concurrent deletions answers 200', async (t) => {
 	const id = await addChannel(gateway, 'deleted-often')
 	const replies = await Promise.all(Array.from({ length: 8 }, () => call('DELETE', `/v1/channels/${id}`)))
 	t.equal(replies.filter(({ status }) => status === 200).length, 1)
@@ -104,7 +104,7 @@ void t.test('of many deletions at the same time one answers 200', async (t) => {
 	t.equal(events.filter((one: Answer) => one.payload.channel_id === id).length, 1)
 })
 
-void t.test('a request that is wrong is refused, naming the field', async (t) => {
+void t.test('an invalid request is refused, naming the field', async (t) => {
 	await secret('GOOD_TOKEN')
 	const good = { type: 'loop', bot_token_ref: 'GOOD_TOKEN' }
 	const before = (await call('GET', '/v1/channels')).body
@@ -161,7 +161,7 @@ void t.test('a request that is wrong is refused, naming the field', async (t) =>
 	t.strictSame((await call('GET', '/v1/channels')).body, before)
 })
 
-void t.test('ids that are none are not found, whatever they are', async (t) => {
+void t.test('unknown ids are 404, and ids that are too long 400', async (t) => {
 	for (const id of ['nothing', 'pair', '%00', '..%2f..', '__proto__', 'x'.repeat(64), '0'.repeat(36)])
 		refused(t, await call('GET', `/v1/channels/${id}`), { status: 404, code: 'not_found' }, id)
 	refused(t, await call('GET', `/v1/channels/${'x'.repeat(65)}`), { status: 400, code: 'invalid_request' })
@@ -176,7 +176,7 @@ void t.test('ids that are none are not found, whatever they are', async (t) => {
 	await remove(id)
 })
 
-void t.test('there are as many channels as there may be, also when they come at the same time', async (t) => {
+void t.test('concurrent requests do not exceed channels.max_channels', async (t) => {
 	for (let n = 0; n < 16; n++) await secret(`MANY_${n}`)
 	const replies = await Promise.all(
 		Array.from({ length: 16 }, (_, n) => call('POST', '/v1/channels', { type: 'loop', bot_token_ref: `MANY_${n}` })),
@@ -190,7 +190,7 @@ void t.test('there are as many channels as there may be, also when they come at 
 	for (const { body } of made) await remove(body.id)
 })
 
-void t.test('a change names what it changes, and connects anew', async (t) => {
+void t.test('PATCH changes only the supplied fields, and reconnects', async (t) => {
 	const id = await addChannel(gateway, 'change-token', { config: { room: 'a', note: 1 } })
 	await stands(gateway, id, 'connected')
 	const first = await call('PATCH', `/v1/channels/${id}`, { config: { room: 'b', answer: 'all' } })
@@ -211,7 +211,7 @@ void t.test('a change names what it changes, and connects anew', async (t) => {
 	await call('PATCH', `/v1/channels/${id}`, { config: { bot_token_secret_ref: 'CHANGED' } })
 	await loop.connected('changed-token')
 	t.equal((await stands(gateway, id, 'connected')).bot_token_ref, 'CHANGED')
-	t.equal(loop.attempts('change-token'), 3, 'what changes nothing does not connect anew')
+	t.equal(loop.attempts('change-token'), 3, 'a PATCH that changes nothing does not reconnect')
 
 	for (const [body, path] of [
 		[{ config: { room: 7 } }, 'config.room'],
@@ -237,7 +237,7 @@ void t.test('a change names what it changes, and connects anew', async (t) => {
 	await remove(id)
 })
 
-void t.test('reading takes channels:read, changing channels:write', async (t) => {
+void t.test('reading requires channels:read, and changing channels:write', async (t) => {
 	const id = await addChannel(gateway, 'scopes-token')
 	const [reader, writer, other] = await Promise.all([
 		tokenWith('channels:read'),
@@ -274,7 +274,7 @@ void t.test('reading takes channels:read, changing channels:write', async (t) =>
 	}
 })
 
-void t.test('without the scope *, only secrets and servers that are meant for it may be named', async (t) => {
+void t.test('without the scope *, a caller can use only channel secrets and allowed servers', async (t) => {
 	const token = await tokenWith('channels:write')
 	const id = await secret('FOR_CHANNELS', 'for-channels', 'channel')
 	await secret('FOR_OTHERS', 'for-others', 'billing')
@@ -324,7 +324,7 @@ void t.test('without the scope *, only secrets and servers that are meant for it
 		await remove(made.body.id)
 	}
 	const open = await make(id, { volume: 7, answer: 'all' })
-	t.equal(open.status, 201, 'what the adapter calls unguarded')
+	t.equal(open.status, 201, 'a setting that the adapter declares as unguarded')
 	for (const [change, status] of [
 		[{ volume: 8 }, 200],
 		[{ room: 'b' }, 403],
@@ -336,7 +336,7 @@ void t.test('without the scope *, only secrets and servers that are meant for it
 	t.equal(everything.status, 201)
 	const { id: trusted } = everything.body
 
-	// What somebody with every right has set up is not turned elsewhere by somebody without.
+	// A caller without the scope * cannot redirect a channel of one that has it.
 	for (const body of [
 		{ config: { api_root: null } },
 		{ config: { api_root: 'https://bots.example.com' } },
@@ -361,31 +361,31 @@ void t.test('without the scope *, only secrets and servers that are meant for it
 		() => loop.connections('value-of-UNLABELLED').at(-1)?.link.config,
 		(now) => (now as { volume?: number }).volume === 5,
 	)
-	t.match(link.config, { api_root: 'http://127.0.0.1:1', room: 'a' }, 'and it stays what it was made for')
+	t.match(link.config, { api_root: 'http://127.0.0.1:1', room: 'a' }, 'the first connection keeps its settings')
 	await remove(trusted)
 
-	// The label is looked at again before each connection.
+	// The label is checked before each connection.
 	const { body: made } = await make('FOR_CHANNELS')
 	await loop.connected('for-channels')
 	await call('DELETE', `/v1/vault/secrets/${id}`)
 	await stands(gateway, made.id, 'error')
 	await secret('FOR_CHANNELS', 'not-for-channels', 'billing')
-	const barred = await until(
+	const channel = await until(
 		async () => (await call('GET', `/v1/channels/${made.id}`)).body,
 		({ last_error }) => /policy_label/.test(last_error),
 	)
-	t.equal(barred.connection, 'error')
+	t.equal(channel.connection, 'error')
 	t.equal(loop.attempts('not-for-channels'), 0)
 	await remove(made.id)
 })
 
-void t.test('no answer and no event shows a token', async (t) => {
+void t.test('no response and no event contains a token', async (t) => {
 	const token = 'canary-5f2b77e0c1'
 	loop.script(token, 'fail', 'fail')
 	const id = await addChannel(gateway, token)
-	await stands(gateway, id, 'connected')
+	const channel = await stands(gateway, id, 'connected')
 	await remove(id)
-	const audit = await call('GET', '/v1/audit?limit=500')
-	t.ok(audit.body.events.some((one: Answer) => one.event_type === 'channel.error' && one.payload.channel_id === id))
-	t.notOk(JSON.stringify(audit.body).includes(token))
+	const { events } = (await call('GET', '/v1/audit?limit=500')).body
+	t.ok(events.some((one: Answer) => one.event_type === 'channel.error' && one.payload.channel_id === id))
+	t.notOk(JSON.stringify([channel, events]).includes(token))
 })
