@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Test } from 'tap'
+import { addAgent, addToken } from '../support/add.ts'
 import { anyCharacter, anyText } from '../support/any-text.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
@@ -20,11 +21,7 @@ function call(method: string, path: string, body?: unknown, options: RequestOpti
 	return gateway.request(method, path, { ...options, ...(body !== undefined && { body }) })
 }
 
-async function make(name: string, fields: Record<string, unknown> = {}): Promise<Answer> {
-	const { status, body } = await call('POST', '/v1/agents', { name, ...fields })
-	if (status !== 201) throw new Error(`agent ${name}: ${status} ${JSON.stringify(body)}`)
-	return body
-}
+const make = (name: string, fields?: Record<string, unknown>): Promise<Answer> => addAgent(gateway, name, fields)
 
 void t.test('creating an agent answers 201 with name, persona, config and created_at', async (t) => {
 	const config = {
@@ -479,10 +476,8 @@ void t.test('an unsupported method is refused', async (t) => {
 
 void t.test('each operation requires its scope', async (t) => {
 	await make('scoped')
-	const token = async (scopes: string[]): Promise<string> =>
-		(await call('POST', '/v1/auth/tokens', { scopes })).body.token
-	const read = await token(['agents:read'])
-	const write = await token(['agents:write'])
+	const { token: read } = await addToken(gateway, ['agents:read'])
+	const { token: write } = await addToken(gateway, ['agents:write'])
 	for (const [method, path, body, scope] of [
 		['GET', '/v1/agents', undefined, 'agents:read'],
 		['GET', '/v1/agents/scoped', undefined, 'agents:read'],

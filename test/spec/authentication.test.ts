@@ -3,6 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { addToken } from '../support/add.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { GatewayOptions, Reply, Answer, TestGateway } from '../support/gateway.ts'
 import { isOnCluster } from '../support/nats.ts'
@@ -23,22 +24,9 @@ async function gatewayFor(t: Test, options: GatewayOptions = {}): Promise<TestGa
 	return gateway
 }
 
-async function newToken(
-	gateway: TestGateway,
-	wanted: string[],
-	admin?: string,
-): Promise<{ id: string; token: string }> {
-	const { status, body } = await gateway.request('POST', '/v1/auth/tokens', {
-		body: { scopes: wanted },
-		...(admin !== undefined && { token: admin }),
-	})
-	if (status !== 201) throw new Error(JSON.stringify(body))
-	return body
-}
-
 void t.test('in loopback mode', async (t) => {
 	const gateway = await gatewayFor(t)
-	const { token } = await newToken(gateway, ['agents:read'])
+	const { token } = await addToken(gateway, ['agents:read'])
 
 	await t.test('a local caller needs no token and has every scope', async (t) => {
 		t.equal((await gateway.request('GET', '/v1/agents')).status, 200)
@@ -67,7 +55,7 @@ void t.test('in loopback mode', async (t) => {
 
 void t.test('in token mode', async (t) => {
 	const gateway = await gatewayFor(t, tokenMode)
-	const admin = (await newToken(gateway, ['*'])).token
+	const admin = (await addToken(gateway, ['*'])).token
 
 	await t.test('every request needs a token', async (t) => {
 		const reply = await gateway.request('GET', '/v1/agents')
@@ -107,7 +95,7 @@ void t.test('in token mode', async (t) => {
 
 void t.test('each operation accepts its own scope and *, and no other', async (t) => {
 	const gateway = await gatewayFor(t, tokenMode)
-	const admin = (await newToken(gateway, ['*'])).token
+	const by = (await addToken(gateway, ['*'])).token
 	const { body: document } = await gateway.request<Described>('GET', '/v1/openapi.json')
 	const guarded = operationsOf(document)
 		.filter(({ server }) => server === undefined)
@@ -119,7 +107,7 @@ void t.test('each operation accepts its own scope and *, and no other', async (t
 	const tokens = new Map<string, { only: string; others: string }>()
 	for (const scope of new Set(guarded.map((one) => one.scope))) {
 		const rest = scopes.filter((one) => one !== scope)
-		const [only, others] = [await newToken(gateway, [scope], admin), await newToken(gateway, rest, admin)]
+		const [only, others] = [await addToken(gateway, [scope], { by }), await addToken(gateway, rest, { by })]
 		tokens.set(scope, { only: only.token, others: others.token })
 	}
 	for (const { path, method, scope } of guarded) {
@@ -132,7 +120,7 @@ void t.test('each operation accepts its own scope and *, and no other', async (t
 			`${method} ${path}`,
 		)
 		t.equal(reply.headers.get('www-authenticate'), `Bearer error="insufficient_scope", scope="${scope}"`)
-		for (const good of [only, admin]) {
+		for (const good of [only, by]) {
 			const { status } = await callRoute(gateway, method, path, good)
 			const isHandled = status < 500 || (isOnCluster && path === '/v1/backups')
 			t.ok(status !== 401 && status !== 403 && isHandled, `${method} ${path} with ${scope}: ${status}`)
@@ -142,7 +130,7 @@ void t.test('each operation accepts its own scope and *, and no other', async (t
 
 void t.test('failed attempts', async (t) => {
 	const gateway = await gatewayFor(t, tokenMode)
-	const good = (await newToken(gateway, ['agents:read'])).token
+	const good = (await addToken(gateway, ['agents:read'])).token
 	const bad = () => gateway.request('GET', '/v1/agents', { token: unknownToken })
 
 	await t.test('requests without a token do not count', async (t) => {
@@ -181,10 +169,10 @@ void t.test('refused requests emit security.violation without secrets, at most 6
 	const headers = { 'x-forwarded-for': '192.0.2.7', 'x-setup-code': 'guessed-code' }
 	const guess = { body: { scopes: ['*'] }, headers }
 	t.equal((await gateway.request('POST', '/v1/auth/tokens', guess)).status, 401)
-	const [reader, revoked] = [await newToken(gateway, ['agents:read']), await newToken(gateway, ['agents:read'])]
+	const [reader, revoked] = [await addToken(gateway, ['agents:read']), await addToken(gateway, ['agents:read'])]
 	await gateway.request('DELETE', `/v1/auth/tokens/${revoked.id}`)
 	const ttl = new Date(Date.now() + 3_000).toISOString()
-	const { body: expiring } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], ttl } })
+	const expiring = await addToken(gateway, ['*'], { ttl })
 	const status = async (path: string, token: string) => (await gateway.request('GET', path, { token })).status
 	t.equal(await status('/v1/vault/secrets?q=said-in-path', reader.token), 403)
 	t.equal(await status('/v1/agents', revoked.token), 401)
@@ -215,7 +203,7 @@ void t.test('refused requests emit security.violation without secrets, at most 6
 
 void t.test('a change of auth_mode applies at once, and ends the streams of callers without a token', async (t) => {
 	const gateway = await gatewayFor(t, { config: 'auth_mode: loopback\n' })
-	const { token } = await newToken(gateway, ['events:read', 'agents:read', 'tokens:admin'])
+	const { token } = await addToken(gateway, ['events:read', 'agents:read', 'tokens:admin'])
 	const withoutToken = await openStream(gateway.url)
 	const withToken = await openStream(gateway.url, { token })
 	t.teardown(() => withToken.close())
@@ -273,8 +261,8 @@ void t.test('routes of a third-party plugin', async (t) => {
 			),
 		},
 	})
-	const admin = (await newToken(gateway, ['*'])).token
-	const reader = (await newToken(gateway, ['agents:read'], admin)).token
+	const admin = (await addToken(gateway, ['*'])).token
+	const reader = (await addToken(gateway, ['agents:read'], { by: admin })).token
 	const get = async (path: string, token?: string) =>
 		(await gateway.request('GET', path, token === undefined ? {} : { token })).status
 

@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { QuotedMessage } from '../../plugins/channels/adapter.ts'
+import { addSecret } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { providersAt } from '../support/providers.ts'
 import { addRoom, bind, roomFiles, startRoom } from '../support/room.ts'
 import type { ShownMessage } from '../support/room.ts'
 import { follow } from '../support/runs.ts'
@@ -15,14 +17,11 @@ import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
 const [room, held, model] = await Promise.all([startRoom(), startHeldModel(), startModelServer()])
-const provider = (name: string, url: string): string =>
-	`  ${name}: { kind: openai, base_url: '${url}', api_key: test, model: test }\n`
 const config = `runs: { max_waiting: 1 }
 plugins: { room: true }
 default_provider: offline
-providers:
-  offline: { kind: offline }
-${provider('held', held.url)}${provider('mock', model.url)}`
+${providersAt({ held: held.url, mock: model.url })}  offline: { kind: offline }
+`
 const gateway = await startGateway({ config, files: roomFiles() })
 t.teardown(async () => {
 	await gateway.stop()
@@ -74,13 +73,6 @@ const runsOf = (agent: Followed, count: number): Promise<[ListedRun, ...ListedRu
 interface ListedRun {
 	run_id: string
 	agent: string
-}
-
-/** Stores a secret, and grants it to the agent of the latest chat. */
-async function grantSecret(t: Test, name: string, value: string): Promise<void> {
-	const { body } = await gateway.request('POST', '/v1/vault/secrets', { body: { name, value } })
-	const grant = { agent_id: `agent-${chats}`, secret_id: body.id }
-	t.equal((await gateway.request('POST', '/v1/vault/grants', { body: grant })).status, 201)
 }
 
 void t.test('a message is answered in its chat, and both emit an event', async (t) => {
@@ -574,7 +566,7 @@ void t.test('a message contains neither the value nor the name of a secret that 
 	const read = { tools: [{ name: 'vault_read', arguments: { name: 'WORD' } }] }
 	model.on('the word', read, `It is ${secret}, is it not?`)
 	const { say, shows } = await bindChat(t, 'room', 'mock')
-	await grantSecret(t, 'WORD', secret)
+	await addSecret(gateway, `agent-${chats}`, 'WORD', secret)
 	say('the word')
 	const [answer] = await shows(1)
 	t.equal(answer?.text, 'It is [redacted], is it not?')
@@ -614,7 +606,7 @@ void t.test('a quoted message is redacted before it is shortened', async (t) => 
 	model.on('the catch', { tools: [{ name: 'vault_read', arguments: { name: 'CATCH' } }] }, 'Read.')
 	model.on('what was it', 'Nothing.')
 	const { id, agent, say, shows } = await bindChat(t, 'room', 'mock')
-	await grantSecret(t, 'CATCH', secret)
+	await addSecret(gateway, `agent-${chats}`, 'CATCH', secret)
 	say('the catch')
 	await shows(1)
 	room.say(id, 'what was it?', { quoted: { text: `${'x'.repeat(490)} ${secret} and more` } })

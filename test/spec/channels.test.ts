@@ -1,5 +1,6 @@
 /** The Channel resource and its rows in the spec's table "Channels", over HTTP. */
 import t from 'tap'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
 import { addChannel, loopFiles, openLoop, secretOf, stands, until } from '../support/loop.ts'
@@ -22,10 +23,6 @@ function call(method: string, path: string, body?: unknown, options: RequestOpti
 async function secret(name: string, value = `value-of-${name}`, policy_label?: string): Promise<string> {
 	const body = { name, value, ...(policy_label !== undefined && { policy_label }) }
 	return (await call('POST', '/v1/vault/secrets', body)).body.id
-}
-
-async function tokenWith(...scopes: string[]): Promise<string> {
-	return (await call('POST', '/v1/auth/tokens', { scopes })).body.token
 }
 
 async function remove(id: string): Promise<void> {
@@ -240,9 +237,9 @@ void t.test('PATCH changes only the supplied fields, and reconnects', async (t) 
 void t.test('reading requires channels:read, and changing channels:write', async (t) => {
 	const id = await addChannel(gateway, 'scopes-token')
 	const [reader, writer, other] = await Promise.all([
-		tokenWith('channels:read'),
-		tokenWith('channels:write'),
-		tokenWith('agents:write', 'vault:write'),
+		addToken(gateway, ['channels:read']),
+		addToken(gateway, ['channels:write']),
+		addToken(gateway, ['agents:write', 'vault:write']),
 	])
 	const rows = [
 		['GET', '/v1/channels', 'channels:read', undefined],
@@ -255,8 +252,8 @@ void t.test('reading requires channels:read, and changing channels:write', async
 		['DELETE', `/v1/channels/${id}`, 'channels:write', undefined],
 	] as const
 	for (const [method, path, scope, body] of rows) {
-		const wrong = scope === 'channels:read' ? writer : reader
-		for (const token of [wrong, other])
+		const [right, wrong] = scope === 'channels:read' ? [reader, writer] : [writer, reader]
+		for (const { token } of [wrong, other])
 			refused(
 				t,
 				await call(method, path, body, { token }),
@@ -269,13 +266,13 @@ void t.test('reading requires channels:read, and changing channels:write', async
 			{ status: 401, code: 'unauthorized' },
 			`${method} ${path}`,
 		)
-		const right = await call(method, path, body, { token: scope === 'channels:read' ? reader : writer })
-		t.notOk([401, 403, 500].includes(right.status), `${method} ${path} answers ${right.status}`)
+		const { status } = await call(method, path, body, { token: right.token })
+		t.notOk([401, 403, 500].includes(status), `${method} ${path} answers ${status}`)
 	}
 })
 
 void t.test('without the scope *, a caller can use only channel secrets and allowed servers', async (t) => {
-	const token = await tokenWith('channels:write')
+	const { token } = await addToken(gateway, ['channels:write'])
 	const id = await secret('FOR_CHANNELS', 'for-channels', 'channel')
 	await secret('FOR_OTHERS', 'for-others', 'billing')
 	await secret('UNLABELLED')

@@ -1,11 +1,10 @@
-/** What agents fetch from slow servers: one agent leaves room to the others. */
-import { once } from 'node:events'
+/** Downloads of agents from slow servers: one agent cannot take all places. */
 import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 import { refused } from '../support/refused.ts'
 import type { Refusal } from '../support/refused.ts'
 import { skillText } from '../support/skills.ts'
@@ -20,18 +19,18 @@ const server = createServer((request, response) => {
 	if (request.url === '/slow') slow.push(response)
 	else response.end(skillText('greeter', 'Greet people.'))
 })
-await once(server.listen(0, '127.0.0.1'), 'listening')
-const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+const { port, stop } = await listenOnLoopback(server)
+const host = `127.0.0.1:${port}`
 const gateway = await startGateway({
 	config: `skills: { allow_private_urls: true }\nattachments: { allowed_hosts: ['${host}'] }\n`,
 })
 t.teardown(async () => {
 	await gateway.stop()
-	server.close()
+	await stop()
 })
 for (const name of ['ada', 'bob']) await gateway.request('POST', '/v1/agents', { body: { name } })
 
-const fetching: Record<string, { busy: Refusal; fetch(agent: string, path: string): Promise<Reply<Answer>> }> = {
+const downloads: Record<string, { busy: Refusal; fetch(agent: string, path: string): Promise<Reply<Answer>> }> = {
 	'a skill': {
 		busy: { status: 429, code: 'rate_limited', says: /8 skills are already being downloaded/ },
 		fetch: (agent, path) =>
@@ -46,7 +45,7 @@ const fetching: Record<string, { busy: Refusal; fetch(agent: string, path: strin
 	},
 }
 
-for (const [what, { fetch, busy }] of Object.entries(fetching)) {
+for (const [what, { fetch, busy }] of Object.entries(downloads)) {
 	void t.test(`one agent cannot keep others from fetching ${what}`, async (t) => {
 		slow.length = 0
 		const waiting = Array.from({ length: LIMIT }, () => fetch('ada', '/slow'))
@@ -55,6 +54,6 @@ for (const [what, { fetch, busy }] of Object.entries(fetching)) {
 		t.match(await fetch('bob', '/fast'), { status: what === 'a skill' ? 201 : 200 })
 		for (const response of slow) response.writeHead(404).end()
 		for (const reply of await Promise.all(waiting)) t.equal(reply.status, 400)
-		t.match(await fetch('ada', '/fast'), { status: what === 'a skill' ? 201 : 200 }, 'there is room again')
+		t.match(await fetch('ada', '/fast'), { status: what === 'a skill' ? 201 : 200 }, 'places are free again')
 	})
 }

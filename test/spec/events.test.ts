@@ -8,6 +8,7 @@ import { newId } from '../../core/util/ids.ts'
 import { openRun } from '../../plugins/runs/run-log.ts'
 import type { RunLog } from '../../plugins/runs/run-log.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { refused } from '../support/refused.ts'
@@ -16,7 +17,7 @@ import type { TestStream } from '../support/sse.ts'
 import { timeToAct } from '../support/spent.ts'
 import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 
-/** A third party's plugin: its route tells how many streams are open. */
+/** A third-party plugin whose route returns the number of open streams. */
 const probe = `
 export default {
 	name: 'probe',
@@ -29,22 +30,22 @@ export default {
 const config = 'plugins:\n  probe: true\n'
 const files = { 'plugins/probe/index.js': probe }
 
-interface MadeEvent {
+interface TestEvent {
 	type: string
-	/** Delivered, but not kept. */
+	/** Delivered, but not stored. */
 	live?: boolean
-	/** What else is said becomes the payload. */
+	/** All other fields form the payload. */
 	[field: string]: unknown
 }
 
-/** An event of the gateway's own, as its built-in plugins emit them. */
-async function emit({ running }: TestGateway, { type, ...payload }: MadeEvent, agent?: string): Promise<void> {
+/** Emits an event outside of runs, as built-in plugins do. */
+async function emit({ running }: TestGateway, { type, ...payload }: TestEvent, agent?: string): Promise<void> {
 	await running.gateway.events.emit({ event_type: type, payload }, agent)
 }
 
 const logs = new Map<string, Promise<RunLog>>()
 
-async function inRun({ running }: TestGateway, run_id: string, agent: string, events: MadeEvent[]): Promise<void> {
+async function emitInRun({ running }: TestGateway, run_id: string, agent: string, events: TestEvent[]): Promise<void> {
 	if (!logs.has(run_id)) logs.set(run_id, openRun(running.gateway.events, { run_id, agent_id: agent }, true))
 	const log = (await logs.get(run_id)) as RunLog
 	await Promise.all(
@@ -55,8 +56,8 @@ async function inRun({ running }: TestGateway, run_id: string, agent: string, ev
 	)
 }
 
-/** The whole log that a filter lets through, oldest first, as the audit shows it page by page. */
-async function wholeLog(gateway: TestGateway, query: Record<string, string> = {}): Promise<EventEnvelope[]> {
+/** All events that match a filter, oldest first, read from the audit page by page. */
+async function readAudit(gateway: TestGateway, query: Record<string, string> = {}): Promise<EventEnvelope[]> {
 	const events: EventEnvelope[] = []
 	for (let cursor: string | null = ''; cursor !== null;) {
 		const search = new URLSearchParams({ limit: '500', ...query, ...(cursor && { cursor }) })
@@ -68,7 +69,7 @@ async function wholeLog(gateway: TestGateway, query: Record<string, string> = {}
 	return events.toReversed()
 }
 
-/** A stream, and where the log stands at its beginning. */
+/** Opens a stream, and returns it with the position of the log at that time. */
 async function openAt({ url, running }: TestGateway): Promise<{ stream: TestStream; start: string }> {
 	const stream = await openStream(url)
 	return { stream, start: running.gateway.events.head() }
@@ -82,10 +83,10 @@ void t.test('the event stream', async (t) => {
 	t.teardown(() => gateway.stop())
 	const { url } = gateway
 
-	await t.test('answers at once, before there is any event, in a form that no proxy holds back', async (t) => {
+	await t.test('answers at once, before any event, with headers that keep proxies from buffering', async (t) => {
 		const { stream, start } = await openAt(gateway)
 		t.match(start, /^\S+$/)
-		await stream.until(() => stream.retry !== undefined, 'the time to wait before connecting again')
+		await stream.until(() => stream.retry !== undefined, 'the reconnection delay')
 		t.equal(stream.retry, 3000)
 		t.equal(stream.headers['content-type'], 'text/event-stream')
 		t.match(stream.headers['cache-control'], /no-cache.*no-transform/)
@@ -95,20 +96,20 @@ void t.test('the event stream', async (t) => {
 		stream.close()
 	})
 
-	await t.test('carries the same protecting headers as every other answer', async (t) => {
+	await t.test('has the same security headers as other responses', async (t) => {
 		const stream = await openStream(url, { headers: { 'accept-encoding': 'gzip' } })
 		const { headers } = await gateway.request('GET', '/v1/audit')
-		const protecting = [...headers].filter(([name]) => /^x-|policy|security/.test(name))
-		t.ok(protecting.length >= 4)
-		for (const [name, value] of protecting) if (name !== 'x-request-id') t.equal(stream.headers[name], value, name)
-		t.ok(stream.headers['x-request-id'], 'and a name of its own')
+		const security = [...headers].filter(([name]) => /^x-|policy|security/.test(name))
+		t.ok(security.length >= 4)
+		for (const [name, value] of security) if (name !== 'x-request-id') t.equal(stream.headers[name], value, name)
+		t.ok(stream.headers['x-request-id'], 'and a request id')
 		stream.close()
 	})
 
-	await t.test('shows each event as one whole envelope, with the position behind it as its id', async (t) => {
+	await t.test('sends each event as a complete envelope, with the position after it as its id', async (t) => {
 		const stream = await openStream(url)
 		const content = 'two\nlines, \u2028 and ünïcode 🎈'
-		await inRun(gateway, 'shape', 'ada', [{ type: 'message.assistant', content }])
+		await emitInRun(gateway, 'shape', 'ada', [{ type: 'message.assistant', content }])
 		const event = await stream.waitFor('message.assistant')
 		t.strictSame(Object.keys(event).toSorted(), [
 			'agent_id',
@@ -131,7 +132,7 @@ void t.test('the event stream', async (t) => {
 		stream.close()
 	})
 
-	await t.test('gives what its filter lets through: live, from the log, and in the audit', async (t) => {
+	await t.test('applies the same filter live, to replayed events and in the audit', async (t) => {
 		const all = ['run.started', 'message.user', 'message.assistant', 'agent.updated', 'message.assistant', 'message']
 		const ofRun = all.slice(0, 3)
 		const filters: [query: Record<string, string>, expected: string[]][] = [
@@ -147,7 +148,7 @@ void t.test('the event stream', async (t) => {
 			[{ event_type: 'message.*' }, ['message.user', 'message.assistant', 'message.assistant']],
 			[{ event_type: 'run.started,agent.*' }, ['run.started', 'agent.updated']],
 			[{ event_type: 'message' }, ['message']],
-			// Nobody of that name is there: nothing comes, until somebody does.
+			// These match nothing before the last events below.
 			[{ agent_id: 'new' }, []],
 			[{ run_id: 'of-new' }, []],
 			[{ event_type: 'own.type' }, []],
@@ -158,25 +159,25 @@ void t.test('the event stream', async (t) => {
 		unfiltered.close()
 		const live = await follow({})
 
-		await inRun(gateway, 'of-ann', 'ann', [{ type: 'run.started' }, { type: 'message.user' }])
-		await inRun(gateway, 'of-ann', 'ann', [{ type: 'message.assistant' }])
+		await emitInRun(gateway, 'of-ann', 'ann', [{ type: 'run.started' }, { type: 'message.user' }])
+		await emitInRun(gateway, 'of-ann', 'ann', [{ type: 'message.assistant' }])
 		await emit(gateway, { type: 'agent.updated' }, 'ann')
-		await inRun(gateway, 'of-ben', 'ben', [{ type: 'message.assistant' }])
+		await emitInRun(gateway, 'of-ben', 'ben', [{ type: 'message.assistant' }])
 		await emit(gateway, { type: 'message' })
-		// For every filter there is a last event: what did not come before it does not come.
+		// A last event for every filter: an event that has not arrived before it will not arrive.
 		const last = true
-		await inRun(gateway, 'of-ann', 'ann', [
+		await emitInRun(gateway, 'of-ann', 'ann', [
 			{ type: 'message.assistant', last },
 			{ type: 'run.started', last },
 		])
-		await inRun(gateway, 'of-ben', 'ben', [{ type: 'message.assistant', last }])
-		await inRun(gateway, 'of-new', 'new', [{ type: 'own.type', last }])
+		await emitInRun(gateway, 'of-ben', 'ben', [{ type: 'message.assistant', last }])
+		await emitInRun(gateway, 'of-new', 'new', [{ type: 'own.type', last }])
 		await emit(gateway, { type: 'message', last })
 
 		const replayed = await follow({ lastEventId: start })
 		for (const [index, [query, expected]] of filters.entries()) {
 			const name = new URLSearchParams(query).toString() || 'no filter'
-			const audit = await wholeLog(gateway, query)
+			const audit = await readAudit(gateway, query)
 			for (const stream of [live[index], replayed[index]] as TestStream[]) {
 				await stream.waitFor((event) => event.payload.last === true)
 				const end = stream.events.findIndex((event) => event.payload.last === true)
@@ -188,9 +189,9 @@ void t.test('the event stream', async (t) => {
 		}
 	})
 
-	await t.test('shows pieces of an answer live, and neither replay nor audit has them', async (t) => {
+	await t.test('sends model.stream live only, without replay and audit', async (t) => {
 		const { stream, start } = await openAt(gateway)
-		await inRun(gateway, 'pieces', 'ada', [
+		await emitInRun(gateway, 'pieces', 'ada', [
 			{ type: 'model.request' },
 			{ type: 'model.stream', live: true, content: 'Hel' },
 			{ type: 'model.stream', live: true, content: 'lo' },
@@ -205,17 +206,17 @@ void t.test('the event stream', async (t) => {
 		const replay = await openStream(url, { lastEventId: start, query: { run_id: 'pieces' } })
 		await replay.waitFor('model.response')
 		t.strictSame(typesOf(replay.events), ['model.request', 'model.response'])
-		t.strictSame(typesOf(await wholeLog(gateway, { run_id: 'pieces' })), ['model.request', 'model.response'])
-		for (const one of [stream, replay]) one.close()
+		t.strictSame(typesOf(await readAudit(gateway, { run_id: 'pieces' })), ['model.request', 'model.response'])
+		for (const open of [stream, replay]) open.close()
 	})
 
-	await t.test('goes on behind the position in the header, or in the query, and then live', async (t) => {
+	await t.test('resumes after the position in the header or in the query, and continues live', async (t) => {
 		const { stream, start } = await openAt(gateway)
 		const events = Array.from({ length: 10 }, (_, n) => ({ type: 'message.user', n }))
-		await inRun(gateway, 'resume', 'ada', events)
+		await emitInRun(gateway, 'resume', 'ada', events)
 		await stream.waitFor('message.user', 10)
 		const [, , third, , fifth] = stream.ids as [string, string, string, string, string]
-		const cases: [behind: number, options: Parameters<typeof openStream>[1]][] = [
+		const cases: [after: number, options: Parameters<typeof openStream>[1]][] = [
 			[3, { lastEventId: third }],
 			[5, { query: { last_event_id: fifth } }],
 			[5, { lastEventId: fifth, query: { last_event_id: third } }],
@@ -225,27 +226,27 @@ void t.test('the event stream', async (t) => {
 			[3, { lastEventId: stream.events[2]?.event_id ?? '' }],
 			[5, { query: { last_event_id: stream.events[4]?.event_id.toUpperCase() ?? '' } }],
 		]
-		const resumed = await Promise.all(cases.map(async ([behind, options]) => [behind, await openStream(url, options)]))
-		await inRun(gateway, 'resume', 'ada', [{ type: 'message.user', n: 10 }])
-		for (const [behind, one] of resumed as [number, TestStream][]) {
-			await one.waitFor((event) => event.payload.n === 10)
+		const resumed = await Promise.all(cases.map(async ([after, options]) => [after, await openStream(url, options)]))
+		await emitInRun(gateway, 'resume', 'ada', [{ type: 'message.user', n: 10 }])
+		for (const [after, rest] of resumed as [number, TestStream][]) {
+			await rest.waitFor((event) => event.payload.n === 10)
 			t.strictSame(
-				one.events.map((event) => event.payload.n),
-				Array.from({ length: 11 - behind }, (_, n) => n + behind),
+				rest.events.map((event) => event.payload.n),
+				Array.from({ length: 11 - after }, (_, n) => n + after),
 			)
-			one.close()
+			rest.close()
 		}
 		stream.close()
 	})
 
-	await t.test('a position that the log does not know begins now, and says so', async (t) => {
-		await inRun(gateway, 'unknown', 'ada', [{ type: 'run.started' }])
+	await t.test('starts at the current position, with a comment, if the given one is unknown', async (t) => {
+		await emitInRun(gateway, 'unknown', 'ada', [{ type: 'run.started' }])
 		for (const position of ['yesterday', '-1', '999999999999', newId(), '018f0000-0000-7000-8000-000000000000']) {
 			const inHeader = await openStream(url, { lastEventId: position })
 			const inQuery = await openStream(url, { query: { last_event_id: position } })
 			for (const stream of [inHeader, inQuery]) {
 				await stream.until(() => stream.comments.length > 0, 'a comment')
-				// A busy machine may have got to the first sign of life by now.
+				// On a busy machine a keep-alive comment may already follow it.
 				t.equal(stream.comments[0], 'unknown position', position)
 				await emit(gateway, { type: 'message', of: position })
 				t.equal((await stream.waitFor('message')).payload.of, position)
@@ -255,7 +256,7 @@ void t.test('the event stream', async (t) => {
 		}
 	})
 
-	await t.test('reconnecting under constant writes gives the log: no gap, no repeat, in order', async (t) => {
+	await t.test('delivers the log in order, without gaps or repeats, across reconnections', async (t) => {
 		const { stream, start } = await openAt(gateway)
 		const random = randomFrom(20_261)
 		const runs = Array.from({ length: 6 }, (_, n) => ({ run_id: `busy-${n}`, agent: `agent-${n % 2}` }))
@@ -269,9 +270,9 @@ void t.test('the event stream', async (t) => {
 			{ agent_id: 'agent-0', event_type: 'run.started,message.assistant' },
 		]
 		const write = async ({ run_id, agent }: { run_id: string; agent: string }): Promise<void> => {
-			await inRun(gateway, run_id, agent, [{ type: 'run.started' }])
+			await emitInRun(gateway, run_id, agent, [{ type: 'run.started' }])
 			for (let round = 0; round < 50; round++) {
-				await inRun(gateway, run_id, agent, [
+				await emitInRun(gateway, run_id, agent, [
 					{ type: 'message.user' },
 					{ type: 'model.request' },
 					{ type: 'model.stream', live: true },
@@ -289,35 +290,35 @@ void t.test('the event stream', async (t) => {
 			let at = start
 			let expected: string[] | undefined
 			while (!expected || seen.length < expected.length) {
-				const one = await openStream(url, { query, lastEventId: at })
+				const connection = await openStream(url, { query, lastEventId: at })
 				connections++
-				const kept = (): EventEnvelope[] => one.events.filter((event) => event.event_type !== 'model.stream')
+				const stored = (): EventEnvelope[] => connection.events.filter((event) => event.event_type !== 'model.stream')
 				if (written) {
-					expected ??= idsOf((await wholeLog(gateway, query)).filter((event) => event.run_id?.startsWith('busy-')))
+					expected ??= idsOf((await readAudit(gateway, query)).filter((event) => event.run_id?.startsWith('busy-')))
 					const rest = expected.length - seen.length
-					await one.until(() => kept().length >= rest, `the last ${rest} events`)
+					await connection.until(() => stored().length >= rest, `the last ${rest} events`)
 				} else {
 					const some = 1 + Math.floor(random() * 60)
-					await Promise.race([one.until(() => kept().length >= some, `${some} events`), writing])
+					await Promise.race([connection.until(() => stored().length >= some, `${some} events`), writing])
 				}
-				one.close()
-				if (!risesInEachRun(one.events)) t.fail('a sequence did not rise within one connection')
-				seen.push(...idsOf(kept()))
-				at = one.lastEventId
+				connection.close()
+				if (!risesInEachRun(connection.events)) t.fail('a sequence did not rise within one connection')
+				seen.push(...idsOf(stored()))
+				at = connection.lastEventId
 			}
 			t.strictSame(seen, expected)
 		}
 		await Promise.all([writing, ...filters.map(read)])
 		t.ok(connections > 3 * filters.length, `${connections} connections`)
 
-		await stream.until(() => stream.events.length >= 6 * (1 + 50 * 5), 'everything in one go')
+		await stream.until(() => stream.events.length >= 6 * (1 + 50 * 5), 'all events on the first connection')
 		t.ok(risesInEachRun(stream.events))
 		t.equal(new Set(idsOf(stream.events)).size, stream.events.length)
 		stream.close()
 	})
 
-	await t.test('refuses what it does not understand, and says what to change', async (t) => {
-		const wrong: [query: string, path: string, says: RegExp][] = [
+	await t.test('refuses invalid parameters, and names them', async (t) => {
+		const invalid: [query: string, path: string, says: RegExp][] = [
 			['agent=ada', 'agent', /agent is not allowed/],
 			['limit=5', 'limit', /limit is not allowed/],
 			['agent_id=', 'agent_id', /empty/],
@@ -333,7 +334,7 @@ void t.test('the event stream', async (t) => {
 			['last_event_id=', 'last_event_id', /empty/],
 			[`last_event_id=${'9'.repeat(200)}`, 'last_event_id', /128/],
 		]
-		for (const [query, path, says] of wrong) {
+		for (const [query, path, says] of invalid) {
 			const reply = await gateway.request('GET', `/v1/events/stream?${query}`)
 			refused(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
 		}
@@ -347,20 +348,20 @@ void t.test('the event stream', async (t) => {
 		t.equal((await gateway.request('GET', '/probe/streams')).body.open, 0)
 	})
 
-	await t.test('forgets a client that went away', async (t) => {
+	await t.test('is released when its client disconnects', async (t) => {
 		const streams = await Promise.all([1, 2, 3].map(() => openStream(url)))
 		t.equal((await gateway.request('GET', '/probe/streams')).body.open, 3)
 		for (const stream of streams) stream.close()
 		await noStreams(gateway)
-		t.pass('none is left')
+		t.pass('no stream is open')
 	})
 
-	await t.test('speaks HTTP/1.1 in chunks and HTTP/1.0 without, and each block has data', async (t) => {
+	await t.test('is chunked in HTTP/1.1 and not in HTTP/1.0, and each block has data', async (t) => {
 		const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })).body
 		const head = `GET /v1/events/stream HTTP/1.0\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n\r\n`
-		const old = await speak(url, head)
-		const chunked = await speak(url, 'GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
-		for (const one of [old, chunked]) await one.until(/: connected\nretry: 3000\n/)
+		const old = await sendRaw(url, head)
+		const chunked = await sendRaw(url, 'GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
+		for (const socket of [old, chunked]) await socket.until(/: connected\nretry: 3000\n/)
 		await emit(gateway, { type: 'message.user', first: 1 })
 		await emit(gateway, { type: 'message.user', second: 2 })
 		const plain = await old.until(/"second":2\}\}\nid: \d+\n\n/)
@@ -368,10 +369,10 @@ void t.test('the event stream', async (t) => {
 		t.match(plain, /\r\n\r\n: connected\nretry: 3000\ndata: \{.*"first":1\}\}\nid: \d+\n\ndata: [^\n]*\nid: \d+\n\n$/)
 		const inChunks = await chunked.until(/"second":2\}\}\nid: \d+\n\n\r\n/)
 		t.match(inChunks, /\r\n\r\n[0-9a-f]+\r\n: connected\nretry: 3000\n\r\n[0-9a-f]+\r\ndata: /)
-		for (const one of [old, chunked]) one.close()
+		for (const socket of [old, chunked]) socket.close()
 	})
 
-	await t.test('outlives the reload of another plugin', async (t) => {
+	await t.test('survives the reload of another plugin', async (t) => {
 		const stream = await openStream(url)
 		const file = join(gateway.home, 'plugins/probe/index.js')
 		writeFileSync(file, `${readFileSync(file, 'utf8')}\n// changed\n`)
@@ -381,7 +382,7 @@ void t.test('the event stream', async (t) => {
 		stream.close()
 	})
 
-	await t.test('ends properly when its own settings change, and loses nothing to who connects again', async (t) => {
+	await t.test('ends cleanly when its own settings change, and a client that reconnects misses nothing', async (t) => {
 		const { stream } = await openAt(gateway)
 		await emit(gateway, { type: 'message.user' })
 		await stream.waitFor('message.user')
@@ -390,7 +391,7 @@ void t.test('the event stream', async (t) => {
 		const again = await openStream(url, { lastEventId: stream.lastEventId })
 		await again.waitFor('config.reloaded')
 		const both = [...stream.events, ...again.events]
-		const log = idsOf(await wholeLog(gateway))
+		const log = idsOf(await readAudit(gateway))
 		t.strictSame(
 			idsOf(both),
 			log.slice(log.indexOf(both[0]?.event_id ?? ''), log.indexOf(both.at(-1)?.event_id ?? '') + 1),
@@ -398,33 +399,28 @@ void t.test('the event stream', async (t) => {
 		again.close()
 	})
 
-	await t.test('ends properly, and promptly, when the gateway stops', async (t) => {
+	await t.test('ends cleanly when the gateway stops', async (t) => {
 		const streams = await Promise.all([{}, { run_id: 'none' }].map((query) => openStream(url, { query })))
-		const paused = await speak(url, 'GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
-		await paused.until(/^HTTP\/1\.1 200 /)
+		const raw = await sendRaw(url, 'GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
+		await raw.until(/^HTTP\/1\.1 200 /)
 		await gateway.stop()
 		t.strictSame(await Promise.all(streams.map((stream) => stream.closed)), ['end', 'end'])
 		t.strictSame(typesOf(streams[0]?.events ?? []), ['gateway.stopping'])
-		t.match(await paused.until(/\r\n0\r\n\r\n$/), /restarted/)
+		t.match(await raw.until(/\r\n0\r\n\r\n$/), /restarted/)
 	})
 })
 
-void t.test('who may follow events', async (t) => {
+void t.test('access to events', async (t) => {
 	const gateway = await startGateway({ madeUpEvents: true, config, files, env: { SVC_LOOPBACK: '0' } })
 	t.teardown(() => gateway.stop())
 	const { url } = gateway
-	const makeToken = async (scopes: string[], by?: string, ttl?: string): Promise<{ id: string; token: string }> => {
-		const body = { scopes, ...(ttl && { ttl }) }
-		const reply = await gateway.request('POST', '/v1/auth/tokens', { body, ...(by && { token: by }) })
-		if (reply.status !== 201) throw new Error(`no token: ${reply.status} ${JSON.stringify(reply.body)}`)
-		return reply.body
-	}
-	const admin = await makeToken(['*'])
-	const reader = await makeToken(['events:read'], admin.token)
-	const other = await makeToken(['agents:read', 'runs:write'], admin.token)
+	const admin = await addToken(gateway, ['*'])
+	const by = admin.token
+	const reader = await addToken(gateway, ['events:read'], { by })
+	const other = await addToken(gateway, ['agents:read', 'runs:write'], { by })
 
 	for (const path of ['/v1/events/stream', '/v1/audit']) {
-		await t.test(`${path} takes a token with the scope events:read`, async (t) => {
+		await t.test(`${path} requires the scope events:read`, async (t) => {
 			const missing = await gateway.request('GET', path)
 			refused(t, missing, { status: 401, code: 'unauthorized' })
 			t.match(missing.headers.get('www-authenticate'), /^Bearer/)
@@ -438,32 +434,32 @@ void t.test('who may follow events', async (t) => {
 		})
 	}
 
-	await t.test('the streams of a revoked token end within a second, those of others go on', async (t) => {
-		const lost = await makeToken(['events:read'], admin.token)
-		const ending = await Promise.all([1, 2, 3].map(() => openStream(url, { token: lost.token })))
+	await t.test('the streams of a revoked token end within a second, and those of other tokens continue', async (t) => {
+		const revoked = await addToken(gateway, ['events:read'], { by })
+		const ending = await Promise.all([1, 2, 3].map(() => openStream(url, { token: revoked.token })))
 		const staying = await openStream(url, { token: reader.token })
-		await gateway.request('DELETE', `/v1/auth/tokens/${lost.id}`, { token: admin.token })
+		await gateway.request('DELETE', `/v1/auth/tokens/${revoked.id}`, { token: by })
 		using time = timeToAct()
 		t.strictSame(await Promise.all(ending.map((stream) => stream.closed)), ['end', 'end', 'end'])
 		t.ok(time.passed() < 1_000, `${time.passed()} ms after it was revoked`)
 		t.match(ending[0]?.comments.at(-1), /no longer valid/)
-		const again = await gateway.request('GET', '/v1/events/stream', { token: lost.token })
+		const again = await gateway.request('GET', '/v1/events/stream', { token: revoked.token })
 		refused(t, again, { status: 401, code: 'unauthorized' })
-		await makeToken(['events:read'], admin.token)
+		await addToken(gateway, ['events:read'], { by })
 		await staying.waitFor('token.created')
 		staying.close()
 	})
 
 	await t.test('the stream of an expired token ends within a second', async (t) => {
-		// Long enough that the stream is open before.
+		// Long enough for the stream to open before.
 		const lifetime = 1_500
 		const expires = Date.now() + lifetime
 		using time = timeToAct()
-		const { token } = await makeToken(['events:read'], admin.token, new Date(expires).toISOString())
+		const { token } = await addToken(gateway, ['events:read'], { by, ttl: new Date(expires).toISOString() })
 		const stream = await openStream(url, { token })
 		t.equal(stream.status, 200)
 		t.equal(await stream.closed, 'end')
-		t.ok(Date.now() >= expires, 'not before')
+		t.ok(Date.now() >= expires, 'not before the expiry')
 		t.ok(time.passed() < lifetime + 1_000, `${time.passed() - lifetime} ms after it expired`)
 	})
 })
@@ -478,10 +474,10 @@ void t.test('the audit log', async (t) => {
 	}
 	for (let batch = 0; batch < 6; batch++) {
 		const events = Array.from({ length: 20 }, (_, n) => ({ type: 'message.user', n: batch * 20 + n }))
-		await inRun(gateway, 'counted', 'ada', events)
+		await emitInRun(gateway, 'counted', 'ada', events)
 	}
 
-	await t.test('shows the newest 50 first where nothing else is asked for', async (t) => {
+	await t.test('returns the newest 50 events by default, newest first', async (t) => {
 		const { status, body } = await gateway.request('GET', '/v1/audit')
 		t.equal(status, 200)
 		t.strictSame(Object.keys(body).toSorted(), ['events', 'next_cursor'])
@@ -493,15 +489,15 @@ void t.test('the audit log', async (t) => {
 		)
 	})
 
-	await t.test('shows each event exactly once, page by page, while more are written', async (t) => {
+	await t.test('returns each event exactly once, page by page, while more are written', async (t) => {
 		const numbers: unknown[] = []
 		let pages = 0
 		for (let cursor: string | null = ''; cursor !== null; pages++) {
-			const one = await page(`run_id=counted&limit=7${cursor && `&cursor=${cursor}`}`)
-			t.ok(one.events.length <= 7)
-			numbers.push(...one.events.map((event) => event.payload.n))
-			cursor = one.next_cursor
-			await inRun(gateway, 'counted', 'ada', [{ type: 'message.user', n: 1_000 + pages }])
+			const { events, next_cursor } = await page(`run_id=counted&limit=7${cursor && `&cursor=${cursor}`}`)
+			t.ok(events.length <= 7)
+			numbers.push(...events.map((event) => event.payload.n))
+			cursor = next_cursor
+			await emitInRun(gateway, 'counted', 'ada', [{ type: 'message.user', n: 1_000 + pages }])
 		}
 		t.ok(pages >= 120 / 7)
 		t.strictSame(
@@ -510,27 +506,27 @@ void t.test('the audit log', async (t) => {
 		)
 	})
 
-	await t.test('shows events at or after since, and before until', async (t) => {
-		const all = await wholeLog(gateway, { run_id: 'counted' })
+	await t.test('returns events at or after since, and before until', async (t) => {
+		const all = await readAudit(gateway, { run_id: 'counted' })
 		const times = [...new Set(all.map((event) => event.timestamp))]
 		t.ok(times.length >= 3)
 		const [from, to] = [times[1], times.at(-1)] as [string, string]
 		const expected = all.filter(({ timestamp }) => timestamp >= from && timestamp < to)
 		t.ok(expected.length > 0 && expected.length < all.length)
-		const found = await wholeLog(gateway, { run_id: 'counted', since: from, until: to })
+		const found = await readAudit(gateway, { run_id: 'counted', since: from, until: to })
 		t.strictSame(idsOf(found), idsOf(expected))
 		const shifted = new Date(Date.parse(from) + 3_600_000).toISOString().replace('Z', '+01:00')
-		t.strictSame(idsOf(await wholeLog(gateway, { run_id: 'counted', since: shifted, until: to })), idsOf(expected))
-		t.strictSame(await wholeLog(gateway, { until: '2000-01-01T00:00:00Z' }), [])
+		t.strictSame(idsOf(await readAudit(gateway, { run_id: 'counted', since: shifted, until: to })), idsOf(expected))
+		t.strictSame(await readAudit(gateway, { until: '2000-01-01T00:00:00Z' }), [])
 	})
 
-	await t.test('answers with no events and no cursor where nothing matches', async (t) => {
+	await t.test('returns no events and no cursor if nothing matches', async (t) => {
 		t.strictSame(await page('agent_id=nobody'), { events: [], next_cursor: null })
 		t.strictSame(await page('run_id=none&event_type=run.*'), { events: [], next_cursor: null })
 	})
 
-	await t.test('refuses what it does not understand, and says what to change', async (t) => {
-		const wrong: [query: string, path: string, says: RegExp][] = [
+	await t.test('refuses invalid parameters, and names them', async (t) => {
+		const invalid: [query: string, path: string, says: RegExp][] = [
 			['last_event_id=1', 'last_event_id', /not allowed/],
 			['limit=0', 'limit', /1/],
 			['limit=501', 'limit', /500/],
@@ -544,14 +540,14 @@ void t.test('the audit log', async (t) => {
 			['event_type=message.', 'event_type', /family/],
 			['agent_id=a/b', 'agent_id', /1 to 64/],
 		]
-		for (const [query, path, says] of wrong) {
+		for (const [query, path, says] of invalid) {
 			const reply = await gateway.request('GET', `/v1/audit?${query}`)
 			refused(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
 		}
 	})
 })
 
-/** Settles when the gateway has noticed that every stream is gone. */
+/** Waits until the gateway has released all streams. */
 async function noStreams(gateway: TestGateway): Promise<void> {
 	await eventually(
 		async () => (await gateway.request('GET', '/probe/streams')).body.open,
@@ -559,20 +555,20 @@ async function noStreams(gateway: TestGateway): Promise<void> {
 	)
 }
 
-/** Says something on a bare socket, and collects what comes back. */
-async function speak(url: string, text: string): Promise<{ until(pattern: RegExp): Promise<string>; close(): void }> {
+/** Sends text on a socket, and collects the response. `until` returns the response so far once it matches. */
+async function sendRaw(url: string, text: string): Promise<{ until(pattern: RegExp): Promise<string>; close(): void }> {
 	const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
 	await once(socket, 'connect')
-	let heard = ''
-	socket.on('data', (data) => (heard += data.toString()))
+	let received = ''
+	socket.on('data', (data) => (received += data.toString()))
 	socket.write(text)
 	return {
 		async until(pattern) {
-			while (!pattern.test(heard)) {
-				if (socket.readableEnded) throw new Error(`the socket ended before ${String(pattern)}: ${heard}`)
+			while (!pattern.test(received)) {
+				if (socket.readableEnded) throw new Error(`the socket ended before ${String(pattern)}: ${received}`)
 				await Promise.race([once(socket, 'data', { signal: AbortSignal.timeout(WAIT_LIMIT_MS) }), once(socket, 'end')])
 			}
-			return heard
+			return received
 		},
 		close: () => socket.destroy(),
 	}

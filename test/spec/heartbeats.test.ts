@@ -1,14 +1,16 @@
-/** Heartbeats over HTTP: set up, listed, deleted; what they start when they are due, and what they skip. */
+/** Heartbeats over HTTP: their creation, change and deletion, the runs that they start, and the beats that they skip. */
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { EventEnvelope } from '../../core/store/ports.ts'
+import { addToken } from '../support/add.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { isOnCluster } from '../support/nats.ts'
 import { changeHeartbeats } from '../support/heartbeats.ts'
 import { startHeldModel } from '../support/held-model.ts'
+import { providersAt } from '../support/providers.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
@@ -20,8 +22,8 @@ const settings = 'server:\n  shutdown_grace_s: 0\n'
 const shared = await startGateway({ config: 'heartbeats:\n  max_per_agent: 4\n' })
 t.teardown(() => shared.stop())
 
-/** Makes an agent and answers with what calls its heartbeats. */
-async function agentOf(gateway: Pick<TestGateway, 'request'>, name: string) {
+/** Creates an agent, and returns the calls of its heartbeats. */
+async function heartbeatsOf(gateway: Pick<TestGateway, 'request'>, name: string) {
 	await gateway.request('POST', '/v1/agents', { body: { name } })
 	const path = `/v1/agents/${name}/heartbeats`
 	return {
@@ -32,10 +34,18 @@ async function agentOf(gateway: Pick<TestGateway, 'request'>, name: string) {
 	}
 }
 
-/** What the gateway told of heartbeats, oldest first. */
-async function told(gateway: Pick<TestGateway, 'request'>, agent: string): Promise<EventEnvelope[]> {
+/** The heartbeat events of an agent, oldest first. */
+async function readEvents(gateway: Pick<TestGateway, 'request'>, agent: string): Promise<EventEnvelope[]> {
 	const { body } = await gateway.request('GET', `/v1/audit?agent_id=${agent}&event_type=heartbeat.*&limit=500`)
 	return body.events.toReversed()
+}
+
+/** Waits until an agent has exactly `count` heartbeat events, and returns them. */
+function eventsOf(gateway: Pick<TestGateway, 'request'>, count: number, agent = 'ada'): Promise<EventEnvelope[]> {
+	return eventually(
+		() => readEvents(gateway, agent),
+		({ length }) => length === count,
+	)
 }
 
 /** A home with one agent and its heartbeat. */
@@ -43,16 +53,16 @@ const template = makeHome({ config: settings })
 t.teardown(() => rmSync(template, { recursive: true, force: true }))
 const heartbeat = await heartbeatIn(template)
 
-/** Makes the heartbeat in a home whose gateway does not run. */
+/** Creates an agent with a heartbeat in a home whose gateway is not running. */
 async function heartbeatIn(home: string): Promise<Answer> {
 	const gateway = await startGateway({ home })
-	const { body } = await (await agentOf(gateway, 'ada')).post({ every: '1h', prompt: 'hello' })
+	const { body } = await (await heartbeatsOf(gateway, 'ada')).post({ every: '1h', prompt: 'hello' })
 	await gateway.stop()
 	return body
 }
 
-/** Such a home, whose heartbeat's record is changed before a gateway starts there. */
-async function prepared(
+/** A copy of that home, in which the record of the heartbeat is changed. */
+async function homeWith(
 	t: Test,
 	change: () => Record<string, unknown>,
 	{ config = settings, prompt = 'hello' }: { config?: string; prompt?: string } = {},
@@ -68,8 +78,8 @@ async function prepared(
 
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
 
-void t.test('a caller that may start runs cannot take the place of a beat by its key', async (t) => {
-	const { post } = await agentOf(shared, 'taken')
+void t.test('a run with the idempotency key of a beat does not replace the beat', async (t) => {
+	const { post } = await heartbeatsOf(shared, 'taken')
 	const { body } = await post({ at: new Date(Date.now() + 1_500).toISOString(), prompt: 'Look around.' })
 	const taken = await shared.request('POST', '/v1/agents/taken/runs', {
 		body: { prompt: 'Do nothing.' },
@@ -80,17 +90,17 @@ void t.test('a caller that may start runs cannot take the place of a beat by its
 		body: { prompt: 'Do nothing.' },
 		headers: { 'idempotency-key': `heartbeat:${body.id}:${body.next_at}` },
 	})
-	t.equal(again.body.run_id, taken.body.run_id, 'it is a key of the caller like any other')
+	t.equal(again.body.run_id, taken.body.run_id, 'it is an ordinary key of the caller')
 	const [fired] = await eventually(
-		async () => (await told(shared, 'taken')).filter(({ event_type }) => event_type === 'heartbeat.fired'),
+		async () => (await readEvents(shared, 'taken')).filter(({ event_type }) => event_type === 'heartbeat.fired'),
 		(events) => events.length > 0,
 	)
 	t.not(fired?.run_id, taken.body.run_id)
 })
 
-void t.test('a heartbeat is made, listed and deleted', async (t) => {
+void t.test('a heartbeat is created, listed and deleted', async (t) => {
 	const { stream } = await follow(t, shared, 'lister')
-	const lister = await agentOf(shared, 'lister')
+	const lister = await heartbeatsOf(shared, 'lister')
 	const before = Date.now()
 	const every = await lister.post({ every: '30m', prompt: 'Look around.' })
 	t.equal(every.status, 200)
@@ -126,7 +136,7 @@ void t.test('a heartbeat is made, listed and deleted', async (t) => {
 	refused(t, await lister.remove(id), { status: 404, code: 'not_found', says: new RegExp(`"${id}".*${cron.body.id}`) })
 	t.strictSame(await lister.list(), [cron.body, utc.body])
 
-	const other = await agentOf(shared, 'other')
+	const other = await heartbeatsOf(shared, 'other')
 	refused(t, await other.remove(cron.body.id), { status: 404, code: 'not_found', says: /it has none/ })
 	t.equal((await lister.list()).length, 2)
 	for (const method of ['GET', 'POST'])
@@ -141,8 +151,8 @@ void t.test('a heartbeat is made, listed and deleted', async (t) => {
 		)
 })
 
-void t.test('a schedule that is none is refused, saying what is wrong', async (t) => {
-	const picky = await agentOf(shared, 'picky')
+void t.test('an invalid schedule is refused with the reason', async (t) => {
+	const picky = await heartbeatsOf(shared, 'picky')
 	for (const [fields, path, says] of [
 		[{}, '', /^give cron, every or at$/],
 		[{ cron: '0 9 * * *', every: '1h' }, 'every', /not cron and every/],
@@ -178,30 +188,26 @@ void t.test('a schedule that is none is refused, saying what is wrong', async (t
 	t.strictSame(await picky.list(), [])
 })
 
-void t.test('an agent has as many as it may, and one that is deleted has none left', async (t) => {
-	const full = await agentOf(shared, 'full')
+void t.test('an agent has at most heartbeats.max_per_agent, and a new agent with its name has none', async (t) => {
+	const full = await heartbeatsOf(shared, 'full')
 	const replies = await Promise.all(Array.from({ length: 12 }, () => full.post({ every: '1h', prompt: 'hello' })))
 	t.equal(replies.filter(({ status }) => status === 200).length, 4)
 	for (const reply of replies.filter(({ status }) => status !== 200))
 		refused(t, reply, { status: 409, code: 'conflict', says: /4 heartbeats.*max_per_agent/ })
 	await shared.request('DELETE', '/v1/agents/full')
-	const anew = await agentOf(shared, 'full')
+	const anew = await heartbeatsOf(shared, 'full')
 	t.strictSame(await anew.list(), [])
 	t.equal((await anew.post({ every: '1h', prompt: 'hello' })).status, 200)
 })
 
-void t.test('reading takes agents:read, changing agents:write', async (t) => {
+void t.test('reading requires agents:read, and changing agents:write', async (t) => {
 	const gateway = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => gateway.stop())
-	const admin = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body.token
-	const tokenWith = async (...scopes: string[]): Promise<string> =>
-		(await gateway.request('POST', '/v1/auth/tokens', { token: admin, body: { scopes } })).body.token
-	const [reader, writer, none] = await Promise.all([
-		tokenWith('agents:read'),
-		tokenWith('agents:write'),
-		tokenWith('runs:write'),
-	])
-	await gateway.request('POST', '/v1/agents', { token: admin, body: { name: 'ada' } })
+	const by = (await addToken(gateway, ['*'])).token
+	const { token: reader } = await addToken(gateway, ['agents:read'], { by })
+	const { token: writer } = await addToken(gateway, ['agents:write'], { by })
+	const { token: other } = await addToken(gateway, ['runs:write'], { by })
+	await gateway.request('POST', '/v1/agents', { token: by, body: { name: 'ada' } })
 	const path = '/v1/agents/ada/heartbeats'
 	const body = { every: '1h', prompt: 'hello' }
 	const made = await gateway.request('POST', path, { token: writer, body })
@@ -209,9 +215,9 @@ void t.test('reading takes agents:read, changing agents:write', async (t) => {
 	t.equal((await gateway.request('GET', path, { token: reader })).status, 200)
 	for (const [method, where, token] of [
 		['GET', path, writer],
-		['GET', path, none],
+		['GET', path, other],
 		['POST', path, reader],
-		['POST', path, none],
+		['POST', path, other],
 		['DELETE', `${path}/${made.body.id}`, reader],
 	] as const)
 		refused(
@@ -224,14 +230,11 @@ void t.test('reading takes agents:read, changing agents:write', async (t) => {
 	t.equal((await gateway.request('DELETE', `${path}/${made.body.id}`, { token: writer })).status, 200)
 })
 
-void t.test('a beat starts a run of its own conversation, at its time and once', async (t) => {
-	const { home, id } = await prepared(t, () => ({ next_at: ago(-1_500) }))
+void t.test('a due heartbeat starts one run in its own conversation, not before its time', async (t) => {
+	const { home, id } = await homeWith(t, () => ({ next_at: ago(-1_500) }))
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
-	const [, fired] = await eventually(
-		() => told(gateway, 'ada'),
-		(events) => events.length > 1,
-	)
+	const [, fired] = await eventsOf(gateway, 2)
 	t.match(fired, { event_type: 'heartbeat.fired', agent_id: 'ada', payload: { heartbeat_id: id } })
 	const { run_id, due_at } = fired?.payload ?? {}
 	t.match(fired, { run_id, sequence: 1 }, 'the first event of its run')
@@ -245,136 +248,116 @@ void t.test('a beat starts a run of its own conversation, at its time and once',
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/history')).body, [], 'not in the session of the API')
 
 	const settled = await eventually(
-		async () => (await (await agentOf(gateway, 'ada')).list())[0],
-		(one) => one.last_at !== null,
+		async () => (await (await heartbeatsOf(gateway, 'ada')).list())[0],
+		({ last_at }) => last_at !== null,
 	)
 	t.equal(Date.parse(settled.next_at), Date.parse(String(due_at)) + HOUR_MS)
 	t.equal(settled.last_at, run.created_at)
 	t.notOk('begun' in settled)
 })
 
-void t.test('beats missed while the gateway was down: a young one fires once, an old one is skipped', async (t) => {
+void t.test('of beats missed during a downtime, a recent one fires once and an old one is skipped', async (t) => {
 	for (const [late, event_type] of [
 		[HOUR_MS / 2, 'heartbeat.fired'],
 		[2 * HOUR_MS, 'heartbeat.skipped'],
 	] as const) {
-		const { home, id } = await prepared(t, () => ({ next_at: ago(late) }))
+		const { home, id } = await homeWith(t, () => ({ next_at: ago(late) }))
 		const gateway = await startGateway({ home })
-		const seen = await eventually(
-			() => told(gateway, 'ada'),
-			(events) => events.length > 1,
-		)
+		const seen = await eventsOf(gateway, 2)
 		t.strictSame(
 			seen.map((event) => event.event_type),
 			['heartbeat.created', event_type],
 		)
 		t.equal(seen[1]?.payload.heartbeat_id, id)
-		const [one] = await eventually(
-			() => agentOf(gateway, 'ada').then((ada) => ada.list()),
+		const [{ next_at }] = await eventually(
+			() => heartbeatsOf(gateway, 'ada').then((ada) => ada.list()),
 			([first]) => Date.parse(first.next_at) > Date.now(),
 		)
-		t.ok(Date.parse(one.next_at) > Date.now() + HOUR_MS * 0.9, 'the next one counts from now')
-		if (event_type === 'heartbeat.skipped') t.match(seen[1]?.payload, { reason: 'missed', next_at: one.next_at })
+		t.ok(Date.parse(next_at) > Date.now() + HOUR_MS * 0.9, 'the next beat counts from now')
+		if (event_type === 'heartbeat.skipped') t.match(seen[1]?.payload, { reason: 'missed', next_at })
 		t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, event_type === 'heartbeat.fired' ? 1 : 0)
 		await gateway.stop()
 	}
 })
 
-void t.test(
-	'a beat that finds its agent at work is skipped; one that waits for an answer is not at work',
-	async (t) => {
-		const model = await startHeldModel()
-		t.teardown(() => model.stop())
-		const config = `${settings}default_provider: held\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`
-		const { home, id } = await prepared(t, () => ({}), { config, prompt: 'the beat' })
-		let gateway = await startGateway({ home })
-		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'a long one' } })
-		await model.called('a long one')
-		await gateway.stop()
-		await changeHeartbeats(home, () => ({ next_at: ago(1_000) }))
-
-		gateway = await startGateway({ home })
-		const skipped = await eventually(
-			() => told(gateway, 'ada'),
-			(events) => events.length > 1,
-		)
-		t.match(skipped[1], { event_type: 'heartbeat.skipped', payload: { heartbeat_id: id, reason: 'busy' } })
-		const call = await model.called('a long one', 2)
-		call.callTool('ask', JSON.stringify({ question: 'Which one?' }))
-		await eventually(
-			async () => (await gateway.request('GET', '/v1/agents/ada/questions')).body,
-			(questions) => questions.length === 1,
-		)
-		await gateway.stop()
-		await changeHeartbeats(home, () => ({ next_at: ago(1_000) }))
-
-		gateway = await startGateway({ home })
-		t.teardown(() => gateway.stop())
-		const fired = await eventually(
-			() => told(gateway, 'ada'),
-			(events) => events.length > 2,
-		)
-		t.match(fired[2], { event_type: 'heartbeat.fired', payload: { heartbeat_id: id } })
-		;(await model.called('the beat')).answer('done')
-	},
-)
-
-void t.test(
-	'a question that nobody answers holds up neither other heartbeats, nor more than one beat of its own',
-	async (t) => {
-		const model = await startHeldModel()
-		t.teardown(() => model.stop())
-		const config = `${settings}default_provider: held\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`
-		const { home, id } = await prepared(t, () => ({ next_at: ago(1_000) }), { config, prompt: 'the beat' })
-		let gateway = await startGateway({ home })
-		t.teardown(() => gateway.stop())
-		const reported = (count: number): Promise<EventEnvelope[]> =>
-			eventually(
-				() => told(gateway, 'ada'),
-				(events) => events.length === count,
-			)
-		const asked = (count: number): Promise<Answer[]> =>
-			eventually(
-				async () => (await gateway.request('GET', '/v1/agents/ada/questions')).body,
-				(questions) => questions.length === count,
-			)
-		const due = async (which: (record: Answer) => boolean): Promise<void> => {
-			await gateway.stop()
-			await changeHeartbeats(home, (record) => (which(record) ? { next_at: ago(1_000) } : {}))
-			gateway = await startGateway({ home })
-		}
-		;(await model.called('the beat')).callTool('ask', JSON.stringify({ question: 'Which one?' }))
-		await asked(1)
-		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'in the session' } })
-		;(await model.called('in the session')).callTool('ask', JSON.stringify({ question: 'And here?' }))
-		await asked(2)
-		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'behind it' } })
-		const { body: other } = await (await agentOf(gateway, 'ada')).post({ every: '2h', prompt: 'the other' })
-
-		await due((record) => record.id === id)
-		t.match((await reported(4))[3], { event_type: 'heartbeat.fired', payload: { heartbeat_id: id } })
-		await due((record) => record.id === id)
-		t.match((await reported(5))[4], { event_type: 'heartbeat.skipped', payload: { heartbeat_id: id, reason: 'busy' } })
-		await due((record) => record.id === other.id)
-		t.match((await reported(6))[5], { event_type: 'heartbeat.fired', payload: { heartbeat_id: other.id } })
-		;(await model.called('the other')).answer('done')
-	},
-)
-
-void t.test('a beat fires once, wherever the gateway died in between', async (t) => {
-	const { home } = await prepared(t, () => ({ next_at: ago(60_000) }))
+void t.test('a beat is skipped while its agent is busy, but not while it waits for an answer', async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const config = settings + providersAt({ held: model.url })
+	const { home, id } = await homeWith(t, () => ({}), { config, prompt: 'the beat' })
 	let gateway = await startGateway({ home })
-	const before = await eventually(
-		() => told(gateway, 'ada'),
-		(events) => events.length > 1,
+	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'a long one' } })
+	await model.called('a long one')
+	await gateway.stop()
+	await changeHeartbeats(home, () => ({ next_at: ago(1_000) }))
+
+	gateway = await startGateway({ home })
+	const skipped = await eventsOf(gateway, 2)
+	t.match(skipped[1], { event_type: 'heartbeat.skipped', payload: { heartbeat_id: id, reason: 'busy' } })
+	const call = await model.called('a long one', 2)
+	call.callTool('ask', JSON.stringify({ question: 'Which one?' }))
+	await eventually(
+		async () => (await gateway.request('GET', '/v1/agents/ada/questions')).body,
+		(questions) => questions.length === 1,
 	)
+	await gateway.stop()
+	await changeHeartbeats(home, () => ({ next_at: ago(1_000) }))
+
+	gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const fired = await eventsOf(gateway, 3)
+	t.match(fired[2], { event_type: 'heartbeat.fired', payload: { heartbeat_id: id } })
+	;(await model.called('the beat')).answer('done')
+})
+
+void t.test('an open question delays one beat of its heartbeat, skips the next, and delays no other', async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const config = settings + providersAt({ held: model.url })
+	const { home, id } = await homeWith(t, () => ({ next_at: ago(1_000) }), { config, prompt: 'the beat' })
+	let gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const openQuestions = (count: number): Promise<Answer[]> =>
+		eventually(
+			async () => (await gateway.request('GET', '/v1/agents/ada/questions')).body,
+			(questions) => questions.length === count,
+		)
+	const due = async (which: (record: Answer) => boolean): Promise<void> => {
+		await gateway.stop()
+		await changeHeartbeats(home, (record) => (which(record) ? { next_at: ago(1_000) } : {}))
+		gateway = await startGateway({ home })
+	}
+	;(await model.called('the beat')).callTool('ask', JSON.stringify({ question: 'Which one?' }))
+	await openQuestions(1)
+	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'in the session' } })
+	;(await model.called('in the session')).callTool('ask', JSON.stringify({ question: 'And here?' }))
+	await openQuestions(2)
+	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'behind it' } })
+	const { body: other } = await (await heartbeatsOf(gateway, 'ada')).post({ every: '2h', prompt: 'the other' })
+
+	await due((record) => record.id === id)
+	t.match((await eventsOf(gateway, 4))[3], { event_type: 'heartbeat.fired', payload: { heartbeat_id: id } })
+	await due((record) => record.id === id)
+	t.match((await eventsOf(gateway, 5))[4], {
+		event_type: 'heartbeat.skipped',
+		payload: { heartbeat_id: id, reason: 'busy' },
+	})
+	await due((record) => record.id === other.id)
+	t.match((await eventsOf(gateway, 6))[5], { event_type: 'heartbeat.fired', payload: { heartbeat_id: other.id } })
+	;(await model.called('the other')).answer('done')
+})
+
+void t.test('a beat fires once, at whichever point the gateway died', async (t) => {
+	const { home } = await homeWith(t, () => ({ next_at: ago(60_000) }))
+	let gateway = await startGateway({ home })
+	const before = await eventsOf(gateway, 2)
 	const { run_id, due_at } = before[1]?.payload ?? {}
 	await eventually(
 		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,
 		(run) => run.status === 'completed',
 	)
 	await gateway.stop()
-	// As if it had died after the run was started and told of, and before the record said so.
+	// As if it had died after the run was started and its event stored, but before the record was updated.
 	await changeHeartbeats(home, () => ({
 		next_at: String(due_at),
 		last_at: null,
@@ -383,59 +366,53 @@ void t.test('a beat fires once, wherever the gateway died in between', async (t)
 
 	gateway = await startGateway({ home })
 	const [settled] = await eventually(
-		() => agentOf(gateway, 'ada').then((ada) => ada.list()),
-		([one]) => one.last_at !== null,
+		() => heartbeatsOf(gateway, 'ada').then((ada) => ada.list()),
+		([first]) => first.last_at !== null,
 	)
 	t.ok(Date.parse(settled.next_at) > Date.now())
 	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 1, 'no second run')
 	t.strictSame(
-		(await told(gateway, 'ada')).map((event) => event.event_type),
+		(await readEvents(gateway, 'ada')).map((event) => event.event_type),
 		['heartbeat.created', 'heartbeat.fired'],
-		'told once',
+		'one event',
 	)
 	await gateway.stop()
-	// As if it had died after the beat was marked as begun, and before the run was started: however late it is by now.
+	// As if it had died after the beat was marked as begun, but before the run was started. It fires however late it is.
 	await changeHeartbeats(home, () => ({ next_at: ago(5 * HOUR_MS), begun: { at: ago(4 * HOUR_MS), skip: null } }))
 
 	gateway = await startGateway({ home })
-	const after = await eventually(
-		() => told(gateway, 'ada'),
-		(events) => events.length > 2,
-	)
+	const after = await eventsOf(gateway, 3)
 	t.equal(after[2]?.event_type, 'heartbeat.fired')
 	t.not(after[2]?.payload.run_id, run_id)
 	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 2)
 	await gateway.stop()
-	// As if it had died after it was written down that the beat is skipped, and before that was told.
+	// As if it had died after the skip was stored, but before its event was.
 	await changeHeartbeats(home, () => ({ next_at: ago(HOUR_MS), begun: { at: ago(1_000), skip: 'busy' } }))
 
 	gateway = await startGateway({ home })
-	const last = await eventually(
-		() => told(gateway, 'ada'),
-		(events) => events.length > 3,
-	)
+	const last = await eventsOf(gateway, 4)
 	t.match(last[3], { event_type: 'heartbeat.skipped', payload: { reason: 'busy' } })
 	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 2)
 	await gateway.stop()
 })
 
-void t.test('a heartbeat goes on over changes of the settings, and each beat fires once', async (t) => {
-	const { home, id } = await prepared(t, () => ({ next_at: ago(-2_000) }))
+void t.test('a heartbeat survives changes of the settings, and each beat fires once', async (t) => {
+	const { home, id } = await homeWith(t, () => ({ next_at: ago(-2_000) }))
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
-	const all = await openStream(gateway.url, { query: { event_type: 'plugin.reloaded' } })
-	t.teardown(() => all.close())
+	const reloads = await openStream(gateway.url, { query: { event_type: 'plugin.reloaded' } })
+	t.teardown(() => reloads.close())
 	for (const limit of [1, 2, 3]) {
 		writeFileSync(join(home, 'config', 'gateway.yaml'), `${settings}heartbeats:\n  max_per_agent: ${limit}\n`)
-		await all.waitFor(({ payload }) => payload.plugin === 'heartbeats', limit)
+		await reloads.waitFor(({ payload }) => payload.plugin === 'heartbeats', limit)
 	}
-	const ada = await agentOf(gateway, 'ada')
+	const ada = await heartbeatsOf(gateway, 'ada')
 	await eventually(ada.list, ([first]) => first.last_at !== null)
 	const { body: second } = await ada.post({ every: '2h', prompt: 'second' })
 	t.equal((await ada.list()).length, 2)
 	t.equal((await ada.remove(second.id)).status, 200)
 	t.strictSame(
-		(await told(gateway, 'ada')).map(({ event_type, payload }) => [event_type, payload.heartbeat_id]),
+		(await readEvents(gateway, 'ada')).map(({ event_type, payload }) => [event_type, payload.heartbeat_id]),
 		[
 			['heartbeat.created', id],
 			['heartbeat.fired', id],
@@ -445,38 +422,38 @@ void t.test('a heartbeat goes on over changes of the settings, and each beat fir
 	)
 })
 
-void t.test('agents set up and delete heartbeats of their own', async (t) => {
+void t.test('agents create and delete their own heartbeats', async (t) => {
 	const ada = await follow(t, shared, 'maker')
-	const maker = await agentOf(shared, 'maker')
+	const maker = await heartbeatsOf(shared, 'maker')
 	const made = await ada.complete(
 		'/tool heartbeat.create {"cron": "0 7 * * *", "timezone": "Asia/Tokyo", "prompt": "Wake up."}',
 	)
 	const created = await ada.heard(made, 'heartbeat.created')
-	const [one] = await maker.list()
-	t.match(one, { cron: '0 7 * * *', timezone: 'Asia/Tokyo', prompt: 'Wake up.', id: created.payload.heartbeat_id })
+	const [listed] = await maker.list()
+	t.match(listed, { cron: '0 7 * * *', timezone: 'Asia/Tokyo', prompt: 'Wake up.', id: created.payload.heartbeat_id })
 	const result = JSON.parse(String((await ada.heard(made, 'primitive.result')).payload.result))
-	t.strictSame(result, { id: one.id, next_at: one.next_at, deliver: 'none' })
+	t.strictSame(result, { id: listed.id, next_at: listed.next_at, deliver: 'none' })
 
 	const bob = await follow(t, shared, 'thief')
-	const tried = await bob.complete(`/tool heartbeat.delete {"id": "${one.id}"}`)
+	const tried = await bob.complete(`/tool heartbeat.delete {"id": "${listed.id}"}`)
 	const failed = await bob.heard(tried, 'primitive.failed')
 	t.match(failed.payload, { code: 'not_found', message: /"thief" has no heartbeat/ })
 	t.equal((await maker.list()).length, 1)
 
-	const wrong = await ada.complete('/tool heartbeat.create {"cron": "* * * * * *", "prompt": "Too often."}')
-	t.match((await ada.heard(wrong, 'primitive.failed')).payload, {
+	const refusedRun = await ada.complete('/tool heartbeat.create {"cron": "* * * * * *", "prompt": "Too often."}')
+	t.match((await ada.heard(refusedRun, 'primitive.failed')).payload, {
 		code: 'invalid_arguments',
 		message: /more than once a minute/,
 	})
-	const deleted = await ada.complete(`/tool heartbeat.delete {"id": "${one.id}"}`)
+	const deleted = await ada.complete(`/tool heartbeat.delete {"id": "${listed.id}"}`)
 	await ada.heard(deleted, 'heartbeat.deleted')
 	t.strictSame(await maker.list(), [])
 })
 
-void t.test("a schedule without a timezone is in the agent's", async (t) => {
+void t.test("a schedule without a timezone uses the agent's", async (t) => {
 	const config = { timezone: 'Asia/Tokyo' }
 	await shared.request('POST', '/v1/agents', { body: { name: 'local', config } })
-	const local = await agentOf(shared, 'local')
+	const local = await heartbeatsOf(shared, 'local')
 	const prompt = 'Wake up.'
 	const morning = await local.post({ cron: '0 7 * * *', prompt })
 	t.match(morning.body, { timezone: 'Asia/Tokyo', next_at: /T22:00:00\.000Z$/ })
@@ -493,7 +470,7 @@ void t.test("a schedule without a timezone is in the agent's", async (t) => {
 
 void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 	const { stream } = await follow(t, shared, 'changer')
-	const changer = await agentOf(shared, 'changer')
+	const changer = await heartbeatsOf(shared, 'changer')
 	const { id } = (await changer.post({ every: '30m', prompt: 'Look around.' })).body
 	const patch = (body: unknown): Promise<Reply<Answer>> => shared.request('PATCH', `${changer.path}/${id}`, { body })
 	const berlin = await patch({ cron: '0 9 * * *', timezone: 'Europe/Berlin' })
@@ -515,12 +492,9 @@ void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 	const before = Date.now()
 	const resumed = await patch({ paused: false })
 	t.match(resumed.body, { paused: false, every: '1h' })
-	t.ok(Date.parse(resumed.body.next_at) >= before + HOUR_MS, 'it counts from now')
+	t.ok(Date.parse(resumed.body.next_at) >= before + HOUR_MS, 'the interval counts from now')
 	t.strictSame(await changer.list(), [resumed.body])
-	const events = await eventually(
-		() => told(shared, 'changer'),
-		(found) => found.length === 7,
-	)
+	const events = await eventsOf(shared, 7, 'changer')
 	t.match(events[4]?.payload, { heartbeat_id: id, next_at: null })
 	t.match(await stream.waitFor('heartbeat.changed'), { run_id: null, payload: { cron: '0 9 * * *' } })
 
@@ -541,11 +515,11 @@ void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 	await changer.remove(id)
 })
 
-void t.test('what was paused does not beat, and goes on when it is resumed', async (t) => {
-	const { home, id } = await prepared(t, () => ({ next_at: null, paused: true, at: ago(HOUR_MS), every: null }))
+void t.test('a paused heartbeat does not fire, and continues when it is resumed', async (t) => {
+	const { home, id } = await homeWith(t, () => ({ next_at: null, paused: true, at: ago(HOUR_MS), every: null }))
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
-	const ada = await agentOf(gateway, 'ada')
+	const ada = await heartbeatsOf(gateway, 'ada')
 	const patch = (body: unknown) => gateway.request('PATCH', `${ada.path}/${id}`, { body })
 	refused(t, await patch({ paused: false }), {
 		status: 400,
@@ -564,16 +538,16 @@ void t.test('what was paused does not beat, and goes on when it is resumed', asy
 	)
 	t.match(run, { trigger: 'heartbeat', prompt: 'hello' })
 	await eventually(async () => (await ada.list()).length === 0)
-	t.notOk((await told(gateway, 'ada')).some(({ event_type }) => event_type === 'heartbeat.deleted'))
+	t.notOk((await readEvents(gateway, 'ada')).some(({ event_type }) => event_type === 'heartbeat.deleted'))
 })
 
-void t.test('what is to fire once does so, however late and busy, and no second time', async (t) => {
+void t.test('a heartbeat with a single time fires exactly once, however late, even if the agent is busy', async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
-	const config = `${settings}default_provider: held\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`
+	const config = settings + providersAt({ held: model.url })
 	const at = ago(72 * HOUR_MS)
 	const once = { every: null, at, next_at: at }
-	const { home, id } = await prepared(t, () => ({}), { config, prompt: 'the reminder' })
+	const { home, id } = await homeWith(t, () => ({}), { config, prompt: 'the reminder' })
 	let gateway = await startGateway({ home })
 	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'a long one' } })
 	await model.called('a long one')
@@ -582,17 +556,14 @@ void t.test('what is to fire once does so, however late and busy, and no second 
 
 	gateway = await startGateway({ home })
 	await model.called('the reminder')
-	const [, fired] = await eventually(
-		() => told(gateway, 'ada'),
-		(events) => events.length === 2,
-	)
+	const [, fired] = await eventsOf(gateway, 2)
 	t.match(fired, { event_type: 'heartbeat.fired', payload: { heartbeat_id: id, due_at: once.at } })
-	await eventually(async () => (await (await agentOf(gateway, 'ada')).list()).length === 0)
+	await eventually(async () => (await (await heartbeatsOf(gateway, 'ada')).list()).length === 0)
 	await gateway.stop()
 	gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
 	;(await model.called('the reminder', 2)).answer('done')
 	const runs = (await gateway.request('GET', '/v1/agents/ada/runs')).body
 	t.equal(runs.filter(({ trigger }: Answer) => trigger === 'heartbeat').length, 1)
-	t.equal((await (await agentOf(gateway, 'ada')).post({ at: 'in 3 hours', prompt: 'x' })).status, 200)
+	t.equal((await (await heartbeatsOf(gateway, 'ada')).post({ at: 'in 3 hours', prompt: 'x' })).status, 200)
 })

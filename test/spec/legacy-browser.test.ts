@@ -1,7 +1,7 @@
 /**
- * A GET of the older chat surface that starts a run, as a browser sends it for pages of other origins. The requests were
- * recorded from Chromium 156 with pages at http://evil.example and at another port of 127.0.0.1, byte by byte: `by` says
- * what the pages did (`reload` and `typed` are the user's own doing), `head` what the browser sent.
+ * The GET of the chat API that starts a run, as a browser sends it for pages of other origins. The requests were recorded
+ * byte by byte from Chromium 156 with pages at http://evil.example and at another port of 127.0.0.1. `by`: what the page
+ * did (`reload` and `typed` are actions of the user); `head`: what the browser sent.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -11,7 +11,7 @@ import { startGateway } from '../support/gateway.ts'
 const file = new URL('../fixtures/browser-requests.json', import.meta.url)
 const recorded = JSON.parse(readFileSync(file, 'utf8')) as { by: string; head: string[] }[]
 
-void t.test('no page of another origin starts a run, by whatever name it calls the gateway', async (t) => {
+void t.test('no page of another origin starts a run, whichever host name it uses', async (t) => {
 	const gateway = await startGateway({ config: 'server: {allowed_hosts: [gateway.lan]}\n' })
 	t.teardown(() => gateway.stop())
 	const legacy = gateway.running.gateway.status.url('legacy') ?? ''
@@ -29,7 +29,7 @@ void t.test('no page of another origin starts a run, by whatever name it calls t
 		)
 		const name = /^Host: (.*):/m.exec(lines.join('\n'))?.[1] ?? ''
 		names.add(name)
-		// The user reloads an answer of the gateway itself: for these names the browser says that it is the same origin.
+		// The user reloads a response of the gateway: for these names the browser sends `same-origin`.
 		const isOwn = by === 'reload' && ['127.0.0.1', 'localhost'].includes(name)
 		const { status } = await sendRaw(legacy, lines)
 		t.equal(status, isOwn ? 200 : 401, `${name}: ${by}`)

@@ -1,19 +1,20 @@
-/** The WebSocket of the older chat surface: a real client, and bytes that no client would send. */
+/** The WebSocket of the chat API: a real client, and bytes that no client would send. */
 import { once } from 'node:events'
 import t from 'tap'
 import { chatOf, frameOf, rawUpgrade, refusal } from '../plugins/legacy-chat/chat.ts'
 import type { Refused } from '../plugins/legacy-chat/chat.ts'
+import { addAgent, addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { providersAt } from '../support/providers.ts'
 
 const model = await startModelServer()
 const held = await startHeldModel()
-const provider = (name: string, url: string): string =>
-	`  ${name}: {kind: openai, base_url: "${url}", api_key: sk-test, model: ${name}-model}\n`
+const providers = providersAt({ main: model.url, held: held.url })
 const gateway = await startGateway({
-	config: `server: {shutdown_grace_s: 0}\ndefault_provider: offline\nproviders:\n${provider('main', model.url)}${provider('held', held.url)}  offline: {kind: offline}\n`,
+	config: `server: {shutdown_grace_s: 0}\ndefault_provider: offline\n${providers}  offline: {kind: offline}\n`,
 })
 const chat = chatOf(gateway)
 t.teardown(async () => {
@@ -23,15 +24,12 @@ t.teardown(async () => {
 })
 
 async function make(name: string, config: Record<string, unknown> = {}): Promise<string> {
-	const { status, body } = await gateway.request('POST', '/v1/agents', { body: { name, config } })
-	if (status !== 201) throw new Error(`agent ${name}: ${status} ${JSON.stringify(body)}`)
+	await addAgent(gateway, name, { config })
 	return name
 }
-const token = async (...scopes: string[]): Promise<Answer> =>
-	(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body
 const pathOf = (agent: string): string => `/api/agents/${agent}/chat/ws`
 
-void t.test('a message is answered by tokens and the whole answer, which the main API shows too', async (t) => {
+void t.test('a message is answered with tokens and the complete answer, which the main API returns too', async (t) => {
 	const ada = await make('ada', { provider: 'held' })
 	const { socket, send, next, frames } = await chat.open(ada)
 	send({ message: 'hello', context: { source: 'test' } })
@@ -50,7 +48,7 @@ void t.test('a message is answered by tokens and the whole answer, which the mai
 	socket.close()
 })
 
-void t.test('calls of tools, questions and their answers show as frames with content', async (t) => {
+void t.test('tool calls, questions and answers are sent as frames with content', async (t) => {
 	const ada = await make('asker')
 	const { socket, send, next, frames } = await chat.open(ada)
 	send({ message: '/tool memory.stm_write {"key":"k","value":1}\n/tool ask {"question":"Who?","options":["me"]}' })
@@ -69,7 +67,7 @@ void t.test('calls of tools, questions and their answers show as frames with con
 	socket.close()
 })
 
-void t.test('messages are answered one after another, and a few may wait', async (t) => {
+void t.test('messages are answered in order, and at most 8 of them wait', async (t) => {
 	const ada = await make('patient', { provider: 'held' })
 	const { socket, send, next, frames } = await chat.open(ada)
 	send({ message: 'm0' })
@@ -85,7 +83,7 @@ void t.test('messages are answered one after another, and a few may wait', async
 	socket.close()
 })
 
-void t.test('a wrong frame is answered by an error, and the socket stays, unless there are very many', async (t) => {
+void t.test('an invalid frame is answered with an error, and more than 16 close the socket', async (t) => {
 	const ada = await make('strict')
 	const { send, next, closed } = await chat.open(ada)
 	const big = 'x'.repeat(100 * 1024)
@@ -124,7 +122,7 @@ void t.test('a wrong frame is answered by an error, and the socket stays, unless
 	t.equal(flood.frames.length, 16)
 })
 
-void t.test('a run that fails or is stopped is an error, and the socket stays', async (t) => {
+void t.test('a failed or stopped run is an error frame, and the socket stays open', async (t) => {
 	const ada = await make('failing', { provider: 'main' })
 	model.on('fail', { status: 400, message: 'no such thing' })
 	const { socket, send, next } = await chat.open(ada)
@@ -139,7 +137,7 @@ void t.test('a run that fails or is stopped is an error, and the socket stays', 
 	socket.close()
 })
 
-void t.test('an answer that was begun anew is whole in the last frame', async (t) => {
+void t.test('the last frame has the complete answer of a model call that was retried', async (t) => {
 	const ada = await make('anew', { provider: 'main' })
 	model.on('begin', { text: 'It is blue, I think.', cutAfterChunks: 4, chunkSize: 4, pauseMs: 20 }, 'No, it is red.')
 	const { socket, send, next, frames } = await chat.open(ada)
@@ -151,7 +149,7 @@ void t.test('an answer that was begun anew is whole in the last frame', async (t
 	socket.close()
 })
 
-void t.test('a client that leaves does not end the run', async (t) => {
+void t.test('a client that disconnects does not stop the run', async (t) => {
 	const ada = await make('left', { provider: 'held' })
 	const { socket, send, next } = await chat.open(ada)
 	send({ message: 'bye' })
@@ -171,7 +169,7 @@ void t.test('a client that leaves does not end the run', async (t) => {
 	again.socket.close()
 })
 
-void t.test('a handshake that may not be is answered as HTTP, in the shape of this surface', async (t) => {
+void t.test('a refused handshake is answered with an HTTP error of the chat API', async (t) => {
 	const ada = await make('guarded')
 	const refused = (reply: Refused, status: number, says: RegExp): void => {
 		t.equal(reply.status, status)
@@ -184,7 +182,7 @@ void t.test('a handshake that may not be is answered as HTTP, in the shape of th
 	refused(await refusal(chat.open('%zz')), 400, /not well encoded/)
 	refused(await refusal(chat.open(`${ada}/x`)), 404, /accepts no upgrade/)
 	refused(await refusal(chat.open(ada, bearer('svc_wrong'))), 401, /unknown/)
-	refused(await refusal(chat.open(ada, bearer((await token('agents:read')).token))), 403, /runs:write/)
+	refused(await refusal(chat.open(ada, bearer((await addToken(gateway, ['agents:read'])).token))), 403, /runs:write/)
 	for (const headers of [
 		{ origin: 'https://evil.example' },
 		{ origin: 'null' },
@@ -196,28 +194,29 @@ void t.test('a handshake that may not be is answered as HTTP, in the shape of th
 		refused(reply, 401, /send a token/)
 		t.equal(reply.headers['www-authenticate'], 'Bearer')
 	}
-	const mine = await chat.open(ada, { ...bearer((await token('runs:write')).token), origin: 'https://app.example' })
-	mine.send({ message: 'hello' })
-	t.equal((await mine.next('done', 'error')).type, 'done')
-	mine.socket.close()
+	const { token } = await addToken(gateway, ['runs:write'])
+	const accepted = await chat.open(ada, { ...bearer(token), origin: 'https://app.example' })
+	accepted.send({ message: 'hello' })
+	t.equal((await accepted.next('done', 'error')).type, 'done')
+	accepted.socket.close()
 	const encoded = await chat.open('guar%64ed')
 	encoded.socket.close()
 })
 
-void t.test('handshakes byte by byte', async (t) => {
+void t.test('invalid handshakes are refused, byte by byte', async (t) => {
 	const ada = await make('raw')
 	for (const [about, headers, line, status] of [
 		['two hosts', ['host: localhost', 'host: evil.example'], undefined, 400],
 		['no key', ['sec-websocket-key: '], undefined, 400],
 		['a short key', ['sec-websocket-key: abc'], undefined, 400],
 		['another version', ['sec-websocket-version: 12'], undefined, 400],
-		['another protocol, which is ignored', ['upgrade: h2c'], undefined, 400],
-		['another protocol beside it', ['upgrade: h2c, websocket'], undefined, 400],
+		['another protocol', ['upgrade: h2c'], undefined, 400],
+		['another protocol besides websocket', ['upgrade: h2c, websocket'], undefined, 400],
 		['another method', ['content-length: 0'], `POST ${pathOf(ada)} HTTP/1.1`, 400],
 		['another path', [], 'GET /api/agents/ HTTP/1.1', 404],
-		['a path outside', [], 'GET /v1/events/stream HTTP/1.1', 404],
+		['a path outside the chat API', [], 'GET /v1/events/stream HTTP/1.1', 404],
 		['a deeper path', [], `GET ${pathOf(ada)}/x HTTP/1.1`, 404],
-		['a broken name', [], 'GET /api/agents/%c3/chat/ws HTTP/1.1', 400],
+		['an invalid encoding', [], 'GET /api/agents/%c3/chat/ws HTTP/1.1', 400],
 	] as const) {
 		const { answer, socket } = await rawUpgrade(chat.url, pathOf(ada), [...headers], line)
 		t.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `), about)
@@ -227,12 +226,12 @@ void t.test('handshakes byte by byte', async (t) => {
 	for (const path of [`${pathOf(ada)}/`, `${pathOf(ada)}?token=x`]) {
 		const { answer, socket } = await rawUpgrade(chat.url, path, ['sec-websocket-extensions: permessage-deflate'])
 		t.match(answer, /^HTTP\/1\.1 101 /, path)
-		t.notMatch(answer, /extensions/i, 'nothing is compressed')
+		t.notMatch(answer, /extensions/i, 'no compression')
 		socket.destroy()
 	}
 })
 
-void t.test('frames that no client sends end their own socket and nothing else', async (t) => {
+void t.test('a frame that violates the protocol closes only its own socket', async (t) => {
 	const ada = await make('attacked')
 	const good = await chat.open(ada)
 	const text = 1
@@ -240,48 +239,48 @@ void t.test('frames that no client sends end their own socket and nothing else',
 	const unmasked = frameOf(text, '{}')
 	unmasked[1] = 2
 	const huge = frameOf(text, 'x'.repeat(1024 * 1024 + 1))
-	const claims = Buffer.from([0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
-	const fragments = [
+	const declared = Buffer.from([0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])
+	const manyFragments = [
 		frameOf(text, 'x', { fin: false }),
 		...Array.from({ length: 5_000 }, () => frameOf(0, 'x', { fin: false })),
 	]
-	const pieces = [
+	const largeFragments = [
 		frameOf(text, 'x', { fin: false }),
 		...Array.from({ length: 20 }, () => frameOf(0, Buffer.alloc(60_000, 120), { fin: false })),
 	]
 	for (const [about, bytes, code] of [
 		['no mask', unmasked, 1002],
 		['a reserved opcode', frameOf(3, 'x'), 1002],
-		['a fragment of nothing', frameOf(0, 'x'), 1002],
+		['a continuation without a start', frameOf(0, 'x'), 1002],
 		['a ping that is too long', frameOf(9, 'x'.repeat(126)), 1002],
-		['no UTF-8', frameOf(text, Buffer.from([0xff, 0xfe])), 1007],
+		['invalid UTF-8', frameOf(text, Buffer.from([0xff, 0xfe])), 1007],
 		['too large', huge, 1009],
-		['too large by its own words', claims, 1009],
-		['too large in pieces', Buffer.concat(pieces), 1009],
-		['too many pieces', Buffer.concat(fragments), 1008],
+		['a declared length that is too large', declared, 1009],
+		['too large in fragments', Buffer.concat(largeFragments), 1009],
+		['too many fragments', Buffer.concat(manyFragments), 1008],
 	] as const) {
 		const { socket } = await rawUpgrade(chat.url, pathOf(ada))
-		const heard: Buffer[] = []
-		socket.on('data', (data) => heard.push(data))
+		const received: Buffer[] = []
+		socket.on('data', (data) => received.push(data))
 		socket.write(bytes)
 		await once(socket, 'close')
-		const answer = Buffer.concat(heard)
+		const answer = Buffer.concat(received)
 		const close = answer.lastIndexOf(0x88)
 		t.equal(answer.readUInt16BE(close + 2), code, about)
 	}
 	const slow = await rawUpgrade(chat.url, pathOf(ada))
 	slow.socket.write(half)
 	const flood = await rawUpgrade(chat.url, pathOf(ada))
-	flood.socket.pause() // it takes no answers
+	flood.socket.pause() // it reads no answers
 	const ping = Buffer.concat(Array.from({ length: 10_000 }, () => frameOf(9, 'x'.repeat(125))))
 	flood.socket.write(ping)
 	good.send({ message: 'hello' })
-	t.match(await good.next('done', 'error'), { type: 'done' }, 'the others are served')
+	t.match(await good.next('done', 'error'), { type: 'done' }, 'the other socket still works')
 	for (const { socket } of [slow, flood]) socket.destroy()
 	good.socket.close()
 })
 
-void t.test('of frames that come at once one is taken in a turn, and others have theirs in between', async (t) => {
+void t.test('of frames that arrive together, one is handled per turn of the event loop', async (t) => {
 	const { socket } = await rawUpgrade(chat.url, pathOf(await make('at-once')))
 	const count = 500
 	let [turns, pongs] = [0, 0]
@@ -301,15 +300,15 @@ void t.test('of frames that come at once one is taken in a turn, and others have
 	socket.destroy()
 })
 
-void t.test('a socket ends with the token of its caller, and with its agent', async (t) => {
+void t.test('a socket is closed when its token is revoked or its agent deleted', async (t) => {
 	const ada = await make('ends', { provider: 'held' })
-	const { id, token: text } = await token('runs:write')
-	const mine = await chat.open(ada, { headers: { authorization: `Bearer ${text}` } })
+	const { id, token } = await addToken(gateway, ['runs:write'])
+	const remote = await chat.open(ada, { headers: { authorization: `Bearer ${token}` } })
 	const local = await chat.open(ada)
-	mine.send({ message: 'a long story' })
+	remote.send({ message: 'a long story' })
 	const call = await held.called('a long story')
 	await gateway.request('DELETE', `/v1/auth/tokens/${id}`)
-	t.strictSame(await mine.closed, { code: 1008, reason: 'the token is no longer valid' })
+	t.strictSame(await remote.closed, { code: 1008, reason: 'the token is no longer valid' })
 	t.equal(local.socket.readyState, local.socket.OPEN)
 	call.answer('it is.')
 	await gateway.request('DELETE', `/v1/agents/${ada}`)

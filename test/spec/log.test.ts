@@ -1,4 +1,4 @@
-/** What the log tells of things that go wrong in the background. */
+/** Log lines about failures in the background. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -37,7 +37,7 @@ const lines = (field: string, value: string): Answer[] =>
 		.filter((line) => line.endsWith('}'))
 		.map((line) => JSON.parse(line) as Answer)
 		.filter((line) => line[field] === value)
-/** Once there are such lines: they may come behind the answer. */
+/** Waits for such lines: they may be written after the response. */
 const logged = (field: string, value: string): Promise<Answer[]> =>
 	eventually(
 		() => lines(field, value),
@@ -47,7 +47,7 @@ const logged = (field: string, value: string): Promise<Answer[]> =>
 const WARN = 40
 const INFO = 30
 
-void t.test('of an MCP server: that it is connected, and once for each state why it is not', async (t) => {
+void t.test('logs that an MCP server is connected, and once per state why it is not', async (t) => {
 	await post('/v1/agents/ada/mcp', stdio('good', servers.fixture))
 	const [connected, ...more] = await logged('server', 'good')
 	t.match(connected, { level: INFO, agent: 'ada', msg: 'an MCP server is connected' })
@@ -64,7 +64,7 @@ void t.test('of an MCP server: that it is connected, and once for each state why
 	t.match(await logged('server', 'missing'), [{ level: WARN, status: 'error', msg: /there is no such program/ }])
 })
 
-void t.test('of a call of a skill that its limits ended', async (t) => {
+void t.test('logs a skill call that a limit ended', async (t) => {
 	await addSkill({ request } as TestGateway, 'ada', programText('busy', 'for (;;);'))
 	const { run_id } = await post('/v1/agents/ada/runs', { prompt: '/tool skill_busy {}' })
 	await eventually(
@@ -76,7 +76,7 @@ void t.test('of a call of a skill that its limits ended', async (t) => {
 	t.strictSame(more, [])
 })
 
-void t.test('of a channel that connects again because its plugin changed: no lost connection', async (t) => {
+void t.test('logs that a channel reconnects after a change of its plugin, not a lost connection', async (t) => {
 	const id = await addChannel({ request } as TestGateway, 'quiet-token', { type: 'quiet' })
 	await logged('channel_id', id)
 	writeFileSync(join(home, 'config/gateway.yaml'), `${settings}plugins: {quiet: {note: changed}}\n`)

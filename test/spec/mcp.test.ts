@@ -1,5 +1,6 @@
 /** The MCP server resource and its rows in the spec's table "MCP servers", over HTTP. */
 import t from 'tap'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
 import { add, freePort, isRunning, servers, startEverything, stdio, until } from '../support/mcp.ts'
@@ -19,10 +20,6 @@ t.teardown(() => gateway.stop())
 
 function call(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Reply<Answer>> {
 	return gateway.request(method, path, { ...options, ...(body !== undefined && { body }) })
-}
-
-async function tokenWith(...scopes: string[]): Promise<string> {
-	return (await call('POST', '/v1/auth/tokens', { scopes })).body.token
 }
 
 void t.test('a stdio server is added, listed, read and removed', async (t) => {
@@ -58,7 +55,7 @@ void t.test('a stdio server is added, listed, read and removed', async (t) => {
 	const removed = await call('DELETE', `/v1/agents/ada/mcp/${id}`)
 	t.equal(removed.status, 204)
 	t.equal(removed.body, '')
-	t.notOk(isRunning(body.pid), 'its process is gone when the answer comes')
+	t.notOk(isRunning(body.pid), 'its process has ended before the response')
 	t.strictSame((await ada.call('mcp')).body, [])
 	for (const [method, path] of [
 		['GET', ''],
@@ -87,7 +84,7 @@ void t.test('a stdio server is added, listed, read and removed', async (t) => {
 	})
 })
 
-void t.test('a server at an address is added', async (t) => {
+void t.test('a server at a URL is added', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	const added = await add(bea, { name: 'web', transport: 'sse', url })
 	t.strictSame({ ...added, id: '' }, { id: '', name: 'web', transport: 'sse', status: 'connected' })
@@ -96,38 +93,38 @@ void t.test('a server at an address is added', async (t) => {
 	t.notOk('command' in body)
 })
 
-void t.test('what does not fit is refused', async (t) => {
+void t.test('an invalid server is refused', async (t) => {
 	await follow(t, gateway, 'cleo')
-	const good = stdio('own', servers.fixture)
+	const valid = stdio('own', servers.fixture)
 	const web = { name: 'web', transport: 'sse', url: 'http://127.0.0.1:9/mcp' }
-	const wrong: [body: unknown, path: string, says?: RegExp][] = [
+	const invalid: [body: unknown, path: string, says?: RegExp][] = [
 		[{}, 'name'],
-		[{ ...good, name: '-own' }, 'name', /begin with a letter/],
-		[{ ...good, name: 'a b' }, 'name'],
-		[{ ...good, name: 'a__b' }, 'name', /single _/],
-		[{ ...good, name: 'a_' }, 'name'],
-		[{ ...good, name: 'x'.repeat(65) }, 'name'],
+		[{ ...valid, name: '-own' }, 'name', /begin with a letter/],
+		[{ ...valid, name: 'a b' }, 'name'],
+		[{ ...valid, name: 'a__b' }, 'name', /single _/],
+		[{ ...valid, name: 'a_' }, 'name'],
+		[{ ...valid, name: 'x'.repeat(65) }, 'name'],
 		[{ name: 'x', command: 'y' }, 'transport'],
-		[{ ...good, transport: 'telepathy' }, 'transport', /stdio, sse, http/],
-		[{ ...good, url: 'http://127.0.0.1/' }, 'url', /url goes with sse or http/],
-		[{ ...good, headers: {} }, 'headers'],
+		[{ ...valid, transport: 'telepathy' }, 'transport', /stdio, sse, http/],
+		[{ ...valid, url: 'http://127.0.0.1/' }, 'url', /url goes with sse or http/],
+		[{ ...valid, headers: {} }, 'headers'],
 		[{ name: 'x', transport: 'stdio' }, 'command', /transport stdio needs command/],
 		[{ name: 'x', transport: 'http', command: 'y' }, 'url', /transport http needs url.*command goes with stdio/],
 		[{ ...web, colour: 'red' }, 'colour', /colour is not allowed/],
-		[{ ...good, command: '' }, 'command'],
-		[{ ...good, command: 'bin/server' }, 'command', /PATH, or an absolute path/],
-		[{ ...good, command: 'no\0de' }, 'command'],
-		[{ ...good, args: 'run' }, 'args'],
-		[{ ...good, args: ['a\0b'] }, 'args.0'],
-		[{ ...good, args: Array(65).fill('a') }, 'args'],
-		[{ ...good, env: { 'A=B': 'c' } }, 'env.A=B'],
-		[{ ...good, env: { A: 1 } }, 'env.A'],
-		[{ ...good, env: { A: { secret: 'a b' } } }, 'env.A.secret'],
-		[{ ...good, env: { NODE_OPTIONS: '--inspect' } }, 'env.NODE_OPTIONS', /run code other/],
-		[{ ...good, env: { ld_preload: 'x.so' } }, 'env.ld_preload'],
-		[{ ...good, env: { PYTHONSTARTUP: 'x.py' } }, 'env.PYTHONSTARTUP'],
-		[{ ...good, env: { npm_config_registry: 'x' } }, 'env.npm_config_registry'],
-		[{ ...good, extra: true }, 'extra'],
+		[{ ...valid, command: '' }, 'command'],
+		[{ ...valid, command: 'bin/server' }, 'command', /PATH, or an absolute path/],
+		[{ ...valid, command: 'no\0de' }, 'command'],
+		[{ ...valid, args: 'run' }, 'args'],
+		[{ ...valid, args: ['a\0b'] }, 'args.0'],
+		[{ ...valid, args: Array(65).fill('a') }, 'args'],
+		[{ ...valid, env: { 'A=B': 'c' } }, 'env.A=B'],
+		[{ ...valid, env: { A: 1 } }, 'env.A'],
+		[{ ...valid, env: { A: { secret: 'a b' } } }, 'env.A.secret'],
+		[{ ...valid, env: { NODE_OPTIONS: '--inspect' } }, 'env.NODE_OPTIONS', /run code other/],
+		[{ ...valid, env: { ld_preload: 'x.so' } }, 'env.ld_preload'],
+		[{ ...valid, env: { PYTHONSTARTUP: 'x.py' } }, 'env.PYTHONSTARTUP'],
+		[{ ...valid, env: { npm_config_registry: 'x' } }, 'env.npm_config_registry'],
+		[{ ...valid, extra: true }, 'extra'],
 		[{ ...web, command: 'node' }, 'command'],
 		[{ ...web, url: 'ftp://example.com' }, 'url', /http:\/\/ or https:\/\//],
 		[{ ...web, url: 'example.com/mcp' }, 'url'],
@@ -137,7 +134,7 @@ void t.test('what does not fit is refused', async (t) => {
 		[{ ...web, headers: { 'a b': 'c' } }, 'headers.a b'],
 		[{ ...web, headers: { A: 'b\r\nC: d' } }, 'headers.A'],
 	]
-	for (const [body, path, says] of wrong) {
+	for (const [body, path, says] of invalid) {
 		const reply = await call('POST', '/v1/agents/cleo/mcp', body)
 		refused(t, reply, { status: 400, code: 'invalid_request', path, ...(says && { says }) }, JSON.stringify(body))
 	}
@@ -145,12 +142,12 @@ void t.test('what does not fit is refused', async (t) => {
 		status: 400,
 		code: 'address_refused',
 	})
-	refused(t, await call('POST', '/v1/agents/nobody/mcp', good), { status: 404, code: 'not_found', says: /"nobody"/ })
+	refused(t, await call('POST', '/v1/agents/nobody/mcp', valid), { status: 404, code: 'not_found', says: /"nobody"/ })
 	refused(t, await call('GET', '/v1/agents/nobody/mcp'), { status: 404, code: 'not_found' })
 	t.strictSame((await call('GET', '/v1/agents/cleo/mcp')).body, [])
 })
 
-void t.test('a name is taken once, also at the same time; and so many fit and no more', async (t) => {
+void t.test('concurrent requests add one server per name, and at most mcp.max_per_agent', async (t) => {
 	const dora = await follow(t, gateway, 'dora')
 	const same = await Promise.all(Array.from({ length: 5 }, () => dora.call('mcp', stdio('own', servers.fixture))))
 	t.equal(same.filter((reply) => reply.status === 201).length, 1)
@@ -164,17 +161,18 @@ void t.test('a name is taken once, also at the same time; and so many fit and no
 
 	const [first] = (await dora.call('mcp')).body
 	await call('DELETE', `/v1/agents/dora/mcp/${first.id}`)
-	t.equal((await dora.call('mcp', stdio(first.name, servers.fixture))).status, 201, 'a name is free again')
+	t.equal((await dora.call('mcp', stdio(first.name, servers.fixture))).status, 201, 'the name is free again')
 })
 
-void t.test('each route asks for its scope', async (t) => {
+void t.test('each route requires its scope', async (t) => {
 	const emma = await follow(t, gateway, 'emma')
 	const { id } = await add(emma, stdio('own', servers.fixture))
-	const [reader, writer] = [await tokenWith('agents:read'), await tokenWith('agents:write')]
+	const { token: reader } = await addToken(gateway, ['agents:read'])
+	const { token: writer } = await addToken(gateway, ['agents:write'])
 	const path = '/v1/agents/emma/mcp'
-	for (const one of [path, `${path}/${id}`]) {
-		t.equal((await call('GET', one, undefined, { token: reader })).status, 200)
-		refused(t, await call('GET', one, undefined, { token: writer }), {
+	for (const route of [path, `${path}/${id}`]) {
+		t.equal((await call('GET', route, undefined, { token: reader })).status, 200)
+		refused(t, await call('GET', route, undefined, { token: writer }), {
 			status: 403,
 			code: 'forbidden',
 			says: /agents:read/,
@@ -187,26 +185,26 @@ void t.test('each route asks for its scope', async (t) => {
 		['POST', `${path}/${id}/accept`],
 		['DELETE', `${path}/${id}`],
 	]
-	for (const [method, one, body] of writes) {
-		const reply = await call(method, one, body, { token: reader })
-		refused(t, reply, { status: 403, code: 'forbidden', says: /agents:write/ }, `${method} ${one}`)
+	for (const [method, route, body] of writes) {
+		const reply = await call(method, route, body, { token: reader })
+		refused(t, reply, { status: 403, code: 'forbidden', says: /agents:write/ }, `${method} ${route}`)
 	}
 	t.equal((await call('DELETE', `${path}/${id}`, undefined, { token: writer })).status, 204)
 })
 
-void t.test('a caller without the scope * starts listed command lines only', async (t) => {
+void t.test('a caller without the scope * can start only listed command lines', async (t) => {
 	const fay = await follow(t, gateway, 'fay')
-	const token = await tokenWith('agents:write', 'agents:read')
+	const { token } = await addToken(gateway, ['agents:write', 'agents:read'])
 	const post = (body: object) => call('POST', '/v1/agents/fay/mcp', body, { token })
 	const listed = stdio('listed', servers.fixture, '--listed')
-	const noWay: [object, RegExp][] = [
+	const refusals: [object, RegExp][] = [
 		[stdio('own', servers.fixture), /mcp\.allowed_commands/],
 		[stdio('own', servers.fixture, '--listed', 'more'), /mcp\.allowed_commands/],
 		[{ ...listed, command: 'node' }, /mcp\.allowed_commands/],
 		[{ ...listed, env: { TOKEN: 'x' } }, /setting env/],
 		[{ ...stdio('own', servers.fixture, '--listed', '--with-env'), env: { PATH: '/tmp' } }, /setting env/],
 	]
-	for (const [at, [body, says]] of noWay.entries()) {
+	for (const [at, [body, says]] of refusals.entries()) {
 		refused(t, await post(body), { status: 403, code: 'forbidden', says }, JSON.stringify(body))
 		const { payload } = await fay.stream.waitFor('security.violation', at + 1)
 		t.match(payload, { reason: 'mcp_refused', message: says, transport: 'stdio' })
@@ -216,9 +214,9 @@ void t.test('a caller without the scope * starts listed command lines only', asy
 	t.match((await post(withEnv)).body, { status: 'connected' })
 })
 
-void t.test('a caller without the scope * names public addresses, and listed hosts, only', async (t) => {
+void t.test('a caller without the scope * can use only public addresses and listed hosts', async (t) => {
 	const gil = await follow(t, gateway, 'gil')
-	const token = await tokenWith('agents:write')
+	const { token } = await addToken(gateway, ['agents:write'])
 	const post = (address: string) =>
 		call('POST', '/v1/agents/gil/mcp', { name: 'web', transport: 'http', url: address }, { token })
 	for (const address of [url, url.replace('127.0.0.1', '[::1]'), 'http://10.0.0.1/mcp', 'http://2130706433/']) {
@@ -226,7 +224,7 @@ void t.test('a caller without the scope * names public addresses, and listed hos
 	}
 	t.equal((await gil.stream.waitFor('security.violation', 4)).payload.reason, 'mcp_refused')
 	const metadata = await post('http://169.254.169.254/latest/meta-data/')
-	refused(t, metadata, { status: 400, code: 'address_refused' }, 'nobody may')
+	refused(t, metadata, { status: 400, code: 'address_refused' }, 'refused for every caller')
 	const local = await post(url.replace('127.0.0.1', 'localhost'))
 	t.match(local.body, { status: 'connected' }, 'the operator has listed localhost')
 })
@@ -252,7 +250,7 @@ void t.test('a server is switched off and on, and restarted', async (t) => {
 	refused(t, await call('PATCH', path, {}), { status: 400, code: 'invalid_request', path: 'enabled' })
 })
 
-void t.test('a program or an address that does not work shows why', async (t) => {
+void t.test('a server that cannot be connected shows the reason', async (t) => {
 	const ida = await follow(t, gateway, 'ida')
 	const missing = await add(ida, { name: 'missing', transport: 'stdio', command: 'no-such-program-anywhere' })
 	t.match(missing, { status: 'error', status_detail: /"no-such-program-anywhere" cannot be started/ })
