@@ -1,7 +1,7 @@
-/** Long-term memory over HTTP: the spec's rows, what a run's primitives do, and what belongs to whom. */
+/** Long-term memory over HTTP: the spec's rows, the primitives of runs, and the separation of agents. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Test } from 'tap'
+import { addAgent, addToken } from '../support/add.ts'
 import { anyText } from '../support/any-text.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
@@ -15,9 +15,9 @@ t.teardown(() => gateway.stop())
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
+/** Adds an agent with memories, and returns their ids. */
 async function make(name: string, contents: string[] = []): Promise<string[]> {
-	const { status } = await gateway.request('POST', '/v1/agents', { body: { name } })
-	if (status !== 201) throw new Error(`agent ${name}: ${status}`)
+	await addAgent(gateway, name)
 	const ids: string[] = []
 	for (const content of contents) ids.push((await store(name, { content })).body.id)
 	return ids
@@ -31,14 +31,14 @@ function search(name: string, q: string, more = ''): Promise<Reply<Answer>> {
 	return gateway.request('GET', `/v1/agents/${name}/memory/search?q=${encodeURIComponent(q)}${more}`)
 }
 
-/** Runs one tool call and answers with its result, or its error. */
-async function use(agent: Followed, tool: string, args: object): Promise<Answer> {
+/** Calls a tool in a run, and returns its result or its error. */
+async function callTool(agent: Followed, tool: string, args: object): Promise<Answer> {
 	const run_id = await agent.complete(`/tool ${tool} ${JSON.stringify(args)}`)
 	const event = agent.eventsOf(run_id).find((one) => /^primitive\.(result|failed)$/.test(one.event_type))
 	return event?.event_type === 'primitive.result' ? JSON.parse(String(event.payload.result)) : event?.payload
 }
 
-void t.test('searching answers with id, content, similarity and created_at, best first', async (t) => {
+void t.test('a search returns id, content, similarity and created_at, best first', async (t) => {
 	const [berlin, rex] = await make('finds', ['The user lives in Berlin.', 'Alice has a dog called Rex.'])
 	const { status, body } = await search('finds', 'in which city does the user live')
 	t.equal(status, 200)
@@ -48,30 +48,27 @@ void t.test('searching answers with id, content, similarity and created_at, best
 	t.match((await search('finds', 'Which dogs are there?')).body[0], { id: rex })
 
 	const same = (await search('finds', 'Alice has a dog called Rex.')).body[0]
-	t.ok(same.similarity > 0.99, `of the very same text: ${same.similarity}`)
+	t.ok(same.similarity > 0.99, `of identical text: ${same.similarity}`)
 })
 
-void t.test('a misspelt word is found, too, and a word that nothing is like is not', async (t) => {
+void t.test('a misspelt word is found, and an unrelated word is not', async (t) => {
 	const [id] = await make('misspelt', ['Backups of the database run every night.'])
 	t.match((await search('misspelt', 'databsae')).body[0], { id })
 	t.strictSame((await search('misspelt', 'xylophone')).body, [])
 })
 
-void t.test(
-	'a word is found without the letters that a keyboard lacks, and a Korean word of one character',
-	async (t) => {
-		const contents = {
-			kizim: 'Kızım Elif bu yıl okula başlıyor.',
-			lodz: 'Nasz magazyn jest w mieście Łódź.',
-			soren: 'Søren takes care of the servers.',
-			집: '우리 집은 강가에 있다.',
-			strasse: 'The office is in Lange Straße.',
-		}
-		const ids = await make('letters', Object.values(contents))
-		for (const [n, question] of Object.keys(contents).entries())
-			t.equal((await search('letters', question)).body[0]?.id, ids[n], question)
-	},
-)
+void t.test('a word typed without its special letters is found, and a Korean word of one character', async (t) => {
+	const contents = {
+		kizim: 'Kızım Elif bu yıl okula başlıyor.',
+		lodz: 'Nasz magazyn jest w mieście Łódź.',
+		soren: 'Søren takes care of the servers.',
+		집: '우리 집은 강가에 있다.',
+		strasse: 'The office is in Lange Straße.',
+	}
+	const ids = await make('letters', Object.values(contents))
+	for (const [n, question] of Object.keys(contents).entries())
+		t.equal((await search('letters', question)).body[0]?.id, ids[n], question)
+})
 
 void t.test('limit is 10 by default and 1 to 100', async (t) => {
 	await make(
@@ -90,7 +87,7 @@ void t.test('limit is 10 by default and 1 to 100', async (t) => {
 	}
 })
 
-void t.test('what is missing or too long in a search is refused', async (t) => {
+void t.test('an invalid search is refused', async (t) => {
 	await make('strict')
 	const bad = { status: 400, code: 'invalid_request', path: 'q' }
 	refused(t, await gateway.request('GET', '/v1/agents/strict/memory/search'), bad, 'no q')
@@ -104,7 +101,7 @@ void t.test('what is missing or too long in a search is refused', async (t) => {
 	}
 })
 
-void t.test('an operator stores, lists, pages and deletes', async (t) => {
+void t.test('an operator stores, lists and deletes memories, page by page', async (t) => {
 	await make('owner')
 	const first = await store('owner', { content: 'The office is in Mill House.', tags: ['office', 'place'] })
 	t.equal(first.status, 201)
@@ -137,7 +134,7 @@ void t.test('an operator stores, lists, pages and deletes', async (t) => {
 	t.notOk((await search('owner', 'Mill House')).body.some(({ id }: { id: string }) => id === first.body.id))
 })
 
-void t.test('content of up to 32,000 characters is kept as it is, anything else is refused', async (t) => {
+void t.test('content of up to 32,000 characters is stored unchanged, and other content is refused', async (t) => {
 	await make('picky')
 	const bad = { status: 400, code: 'invalid_request' }
 	for (const content of ['', '   ', '\n', 'x'.repeat(32_001), 7, null, ['a'], { a: 1 }]) {
@@ -152,7 +149,7 @@ void t.test('content of up to 32,000 characters is kept as it is, anything else 
 		...bad,
 		path: 'tags',
 	})
-	t.strictSame((await gateway.request('GET', '/v1/agents/picky/memory')).body.memories, [], 'nothing was kept')
+	t.strictSame((await gateway.request('GET', '/v1/agents/picky/memory')).body.memories, [], 'nothing was stored')
 
 	const longest = `${'word '.repeat(6_399)}zebra`
 	t.equal(longest.length, 32_000)
@@ -170,7 +167,7 @@ void t.test('content of up to 32,000 characters is kept as it is, anything else 
 	}
 })
 
-void t.test('whatever is stored is answered properly, and can be read back', async (t) => {
+void t.test('any content is stored or properly refused, and can be searched for', async (t) => {
 	await make('fuzzed')
 	await fc.assert(
 		fc.asyncProperty(
@@ -187,31 +184,34 @@ void t.test('whatever is stored is answered properly, and can be read back', asy
 	t.pass('25 contents')
 })
 
-void t.test('a run stores, recalls and forgets, and its events tell of it', async (t) => {
+void t.test('a run stores, recalls and forgets memories, and emits events', async (t) => {
 	const agent = await follow(t, gateway, 'mindful')
-	const stored = await use(agent, 'memory.store', { content: 'Priya signs all large invoices.', tags: ['finance'] })
+	const stored = await callTool(agent, 'memory.store', {
+		content: 'Priya signs all large invoices.',
+		tags: ['finance'],
+	})
 	t.match(stored, { id: UUID, created_at: ISO })
 	t.match((await agent.stream.waitFor('memory.stored')).payload, { memory_id: stored.id, tags: ['finance'] })
 
-	const recalled = await use(agent, 'memory.recall', { query: 'who has to sign an invoice?', limit: 5 })
+	const recalled = await callTool(agent, 'memory.recall', { query: 'who has to sign an invoice?', limit: 5 })
 	t.match(recalled.memories[0], { id: stored.id, content: 'Priya signs all large invoices.', tags: ['finance'] })
 	t.match((await agent.stream.waitFor('memory.recalled')).payload, { count: 1, memory_ids: [stored.id] })
 
-	await use(agent, 'memory.store', { content: 'Invoices are archived for ten years.', tags: ['finance', 'law'] })
-	const byTag = await use(agent, 'memory.recall', { query: 'invoices', tags: ['law', 'finance'] })
+	await callTool(agent, 'memory.store', { content: 'Invoices are archived for ten years.', tags: ['finance', 'law'] })
+	const byTag = await callTool(agent, 'memory.recall', { query: 'invoices', tags: ['law', 'finance'] })
 	t.strictSame(
 		byTag.memories.map(({ content }: { content: string }) => content),
 		['Invoices are archived for ten years.'],
 	)
-	t.strictSame((await use(agent, 'memory.recall', { query: 'invoices', tags: ['other'] })).memories, [])
+	t.strictSame((await callTool(agent, 'memory.recall', { query: 'invoices', tags: ['other'] })).memories, [])
 
-	t.match(await use(agent, 'memory.forget', { id: stored.id }), { id: stored.id, forgotten: true })
+	t.match(await callTool(agent, 'memory.forget', { id: stored.id }), { id: stored.id, forgotten: true })
 	t.match((await agent.stream.waitFor('memory.forgotten')).payload, { memory_id: stored.id })
-	t.match(await use(agent, 'memory.forget', { id: stored.id }), { code: 'not_found', message: /memory\.recall/ })
+	t.match(await callTool(agent, 'memory.forget', { id: stored.id }), { code: 'not_found', message: /memory\.recall/ })
 	t.notOk(JSON.stringify((await search('mindful', 'Priya')).body).includes('Priya'))
 })
 
-void t.test('arguments that are wrong are told to the model', async (t) => {
+void t.test('invalid arguments are reported to the model', async (t) => {
 	const agent = await follow(t, gateway, 'careless')
 	for (const [tool, args] of [
 		['memory.store', {}],
@@ -222,12 +222,12 @@ void t.test('arguments that are wrong are told to the model', async (t) => {
 		['memory.recall', { query: 'a', limit: '5' }],
 		['memory.forget', { id: 7 }],
 	] as const) {
-		const failed = await use(agent, tool, args)
+		const failed = await callTool(agent, tool, args)
 		t.match(failed, { code: 'invalid_arguments' }, `${tool} ${JSON.stringify(args)}`)
 	}
 })
 
-void t.test('what memory holds answers a question where no model does, also in another session', async (t) => {
+void t.test('the offline provider answers from memory, also in another session', async (t) => {
 	const agent = await follow(t, gateway, 'elephant')
 	await agent.complete('/tool memory.store {"content": "The gate code is 4711."}')
 	await agent.call('reset', {})
@@ -235,10 +235,10 @@ void t.test('what memory holds answers a question where no model does, also in a
 	t.match((await agent.read(run_id)).answer, /The gate code is 4711\./)
 	const other = await follow(t, gateway, 'goldfish')
 	const echo = await other.complete('What is the gate code?')
-	t.notMatch((await other.read(echo)).answer, /4711/, 'another agent knows nothing of it')
+	t.notMatch((await other.read(echo)).answer, /4711/, 'another agent does not find it')
 })
 
-void t.test('an agent finds only its own, and one made anew under a name nothing of the old one', async (t) => {
+void t.test('an agent finds only its own memories, and a new agent with its name finds none', async (t) => {
 	await make('one', ['The secret garden opens at noon.'])
 	await make('two', ['The public garden opens at dawn.'])
 	t.notMatch(JSON.stringify((await search('two', 'garden opens')).body), /secret/)
@@ -254,12 +254,10 @@ void t.test('an agent finds only its own, and one made anew under a name nothing
 	t.strictSame((await gateway.request('GET', '/v1/agents/one/memory')).body.memories, [])
 })
 
-void t.test('each row asks for the scope that it names', async (t) => {
+void t.test('each operation requires its scope', async (t) => {
 	const [id] = await make('guarded', ['Something.'])
-	const token = async (scopes: string[]): Promise<string> =>
-		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body.token
-	const read = await token(['agents:read'])
-	const write = await token(['agents:write'])
+	const { token: read } = await addToken(gateway, ['agents:read'])
+	const { token: write } = await addToken(gateway, ['agents:write'])
 	for (const [method, path, scope, body] of [
 		['GET', 'memory', 'agents:read'],
 		['GET', 'memory/search?q=a', 'agents:read'],
@@ -269,14 +267,14 @@ void t.test('each row asks for the scope that it names', async (t) => {
 		['DELETE', `memory/${id}`, 'agents:write'],
 	] as const) {
 		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
-		const ask = (bearer: string): Promise<Reply<Answer>> =>
-			gateway.request(method, `/v1/agents/guarded/${path}`, { token: bearer, ...(body && { body }) })
-		refused(t, await ask(wrong), { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
-		t.ok((await ask(right)).status < 300, `${method} ${path} with ${scope}`)
+		const call = (token: string): Promise<Reply<Answer>> =>
+			gateway.request(method, `/v1/agents/guarded/${path}`, { token, ...(body && { body }) })
+		refused(t, await call(wrong), { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		t.ok((await call(right)).status < 300, `${method} ${path} with ${scope}`)
 	}
 })
 
-void t.test('no agent keeps more than memory.max_per_agent, also when many are stored at once', async (t) => {
+void t.test('concurrent requests do not exceed memory.max_per_agent', async (t) => {
 	const small = await startGateway({ config: 'memory:\n  max_per_agent: 3\n' })
 	t.teardown(() => small.stop())
 	await small.request('POST', '/v1/agents', { body: { name: 'full' } })
@@ -294,7 +292,7 @@ void t.test('no agent keeps more than memory.max_per_agent, also when many are s
 	t.equal(room.status, 201)
 })
 
-void t.test('compaction says what it began with, and what became of it', async (t: Test) => {
+void t.test('a compaction reports its start and its result', async (t) => {
 	const agent = await follow(t, gateway, 'tidy')
 	for (const content of ['Rex is a dog.', 'The bill is paid.', 'rex is the dog', 'A third thing.']) {
 		await store('tidy', { content })
@@ -311,7 +309,7 @@ void t.test('compaction says what it began with, and what became of it', async (
 		memories_after: 3,
 		merged: 1,
 	})
-	const [shown] = (await agent.call('memory/compactions')).body
-	t.match(shown, { compaction_id, status: 'completed', started_at: ISO, ended_at: ISO, error: null })
+	const [compaction] = (await agent.call('memory/compactions')).body
+	t.match(compaction, { compaction_id, status: 'completed', started_at: ISO, ended_at: ISO, error: null })
 	refused(t, await gateway.request('POST', '/v1/agents/nobody/memory/compact'), { status: 404, code: 'not_found' })
 })

@@ -1,44 +1,46 @@
-/** The description of the API: is it right, and whole? */
+/** The OpenAPI document is valid, complete and correct. */
 import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
 import { withAllRoutes } from '../../docs/make/openapi.ts'
+import { addToken } from '../support/add.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import type { RequestOptions } from '../support/gateway.ts'
 import { checkerOf, operationsOf, resolve, urlOf } from '../support/openapi.ts'
 import type { Described, Media } from '../support/openapi.ts'
 
-void t.test('the description of everything that is built in', async (t) => {
+void t.test('the OpenAPI document of all built-in plugins', async (t) => {
 	const gateway = await startGateway({ config: withAllRoutes })
 	t.teardown(() => gateway.stop())
 	const document = (await gateway.request<Described>('GET', '/v1/openapi.json')).body
 	const operations = operationsOf(document)
 	const check = checkerOf(document.components.schemas)
 
-	await t.test('is good OpenAPI by a validator of somebody else', async (t) => {
+	await t.test('is valid according to a third-party validator', async (t) => {
 		const { valid, errors } = await new Validator().validate(structuredClone(document) as never)
 		t.equal(valid, true, JSON.stringify(errors))
 	})
 
-	await t.test('has an example of every body and answer, and each fits its schema', (t) => {
+	await t.test('has an example of every request and response body that matches its schema', (t) => {
 		let checked = 0
-		const look = (media: Media, where: string): void => {
+		const checkExample = (media: Media, where: string): void => {
 			t.not(media.example, undefined, `${where} has an example`)
 			t.equal(check(media.schema, media.example), '', where)
 			checked++
 		}
 		for (const { operation } of operations) {
 			const { operationId: id, requestBody, responses, parameters = [] } = operation
-			for (const [type, media] of Object.entries(requestBody?.content ?? {})) look(media, `${id}: body, ${type}`)
+			for (const [type, media] of Object.entries(requestBody?.content ?? {}))
+				checkExample(media, `${id}: body, ${type}`)
 			for (const parameter of parameters) {
-				if (parameter.required || parameter.example !== undefined) look(parameter, `${id}: ${parameter.name}`)
+				if (parameter.required || parameter.example !== undefined) checkExample(parameter, `${id}: ${parameter.name}`)
 				else check(parameter.schema, null)
 				t.ok(parameter.description, `${id}: ${parameter.name} is described`)
 			}
 			for (const [status, reply] of Object.entries(responses)) {
-				// Any other error: what it is stands in its code.
+				// All other errors, which differ in their `code`.
 				if (status === 'default') continue
 				for (const [type, media] of Object.entries(resolve(document, reply).content ?? {}))
-					look(media, `${id}: ${status}, ${type}`)
+					checkExample(media, `${id}: ${status}, ${type}`)
 			}
 		}
 		for (const [name, schema] of Object.entries(document.components.schemas))
@@ -47,14 +49,14 @@ void t.test('the description of everything that is built in', async (t) => {
 		t.end()
 	})
 
-	await t.test('tells of every tag, and has no name twice', (t) => {
+	await t.test('describes every tag, and has unique operation ids', (t) => {
 		for (const { name, description = '' } of document.tags) t.match(description, /^(?!Routes of the plugin).+\.$/, name)
 		const ids = operations.map(({ operation }) => operation.operationId)
 		t.strictSame(new Set(ids).size, ids.length)
 		t.end()
 	})
 
-	await t.test('has the older chat surface with its own address', (t) => {
+	await t.test('has the chat API with its own address', (t) => {
 		const chat = operations.filter(({ path }) => path.startsWith('/api/'))
 		t.equal(chat.length, 6)
 		for (const { server, operation } of chat) {
@@ -71,16 +73,16 @@ void t.test('the description of everything that is built in', async (t) => {
 		t.end()
 	})
 
-	await t.test('tells the truth about errors', async (t) => {
+	await t.test('describes errors as they are', async (t) => {
 		const legacy = gateway.running.gateway.status.url('legacy') ?? ''
 		await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-		const weak = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })).body.token
+		const { token } = await addToken(gateway, ['agents:read'])
 		const foreign = { headers: { origin: 'http://evil.example' } }
 		const text = { body: 'hello', headers: { 'content-type': 'text/plain' } }
 		const cases: [id: string, status: number, url: string, method: string, path: string, options?: RequestOptions][] = [
 			['createAgent', 400, gateway.url, 'POST', '/v1/agents', { body: { name: '-' } }],
 			['createAgent', 401, gateway.url, 'POST', '/v1/agents', { ...foreign, body: {} }],
-			['createAgent', 403, gateway.url, 'POST', '/v1/agents', { token: weak, body: {} }],
+			['createAgent', 403, gateway.url, 'POST', '/v1/agents', { token, body: {} }],
 			['createAgent', 409, gateway.url, 'POST', '/v1/agents', { body: { name: 'ada' } }],
 			['createAgent', 413, gateway.url, 'POST', '/v1/agents', { body: { name: 'x'.repeat(2 ** 20) } }],
 			['createAgent', 415, gateway.url, 'POST', '/v1/agents', text],
@@ -104,13 +106,13 @@ void t.test('the description of everything that is built in', async (t) => {
 		}
 	})
 
-	await t.test('avoids what common validators refuse', (t) => {
+	await t.test('avoids what common validators do not accept', (t) => {
 		const text = JSON.stringify(document)
 		for (const name of Object.keys(document.components.responses ?? {}))
 			t.ok(text.includes(`"#/components/responses/${name}"`), `the response ${name} is used`)
 		visit(document, (node, path) => {
-			if ([node.type].flat().includes('array')) t.ok(node.items, `${path} says what its items are`)
-			// Not every reader of JSON Schema uses the flag u.
+			if ([node.type].flat().includes('array')) t.ok(node.items, `${path} declares its items`)
+			// Not every validator compiles patterns with the flag u.
 			if (typeof node.pattern === 'string') t.notMatch(node.pattern, /\\p\{/, path)
 		})
 		t.end()

@@ -1,5 +1,6 @@
 /** Channel bindings and pairing codes, over HTTP. */
 import t from 'tap'
+import { addAgent, addToken } from '../support/add.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions, TestGateway } from '../support/gateway.ts'
 import { addChannel, codeFor, loopFiles, openLoop, until } from '../support/loop.ts'
@@ -19,13 +20,15 @@ function call(method: string, path: string, body?: unknown, options: RequestOpti
 	return gateway.request(method, path, { ...options, ...(body !== undefined && { body }) })
 }
 
-/** A caller of its own for each test, since wrong codes are counted by caller. */
-async function caller(at: Pick<TestGateway, 'request'> = gateway): Promise<(body: unknown) => Promise<Reply<Answer>>> {
-	const { token } = (await at.request('POST', '/v1/auth/tokens', { body: { scopes: ['channels:write'] } })).body
+/** Returns the pairing call of a new caller, since wrong codes are counted per caller. */
+async function newCaller(
+	at: Pick<TestGateway, 'request'> = gateway,
+): Promise<(body: unknown) => Promise<Reply<Answer>>> {
+	const { token } = await addToken(at, ['channels:write'])
 	return (body) => at.request('POST', '/v1/channels/pair', { token, body })
 }
 
-async function channel(
+async function newChannel(
 	config: Record<string, unknown> = {},
 	at: Pick<TestGateway, 'request'> = gateway,
 ): Promise<{
@@ -46,18 +49,12 @@ async function channel(
 }
 
 async function agent(name: string, at: Pick<TestGateway, 'request'> = gateway): Promise<string> {
-	const { status } = await at.request('POST', '/v1/agents', { body: { name } })
-	if (status !== 201) throw new Error(`agent ${name}: ${status}`)
+	await addAgent(at, name)
 	return name
 }
 
-/** Another code than the given one. */
-function otherThan(code: string): string {
-	return (code.startsWith('0') ? '1' : '0') + code.slice(1)
-}
-
 void t.test('chats with an open code are listed until they are bound', async (t) => {
-	const { id, code } = await channel()
+	const { id, code } = await newChannel()
 	await agent('listed')
 	const waiting = async (): Promise<Answer[]> =>
 		(await call('GET', '/v1/channels/waiting')).body.chats.filter((one: Answer) => one.channel_id === id)
@@ -77,10 +74,10 @@ void t.test('chats with an open code are listed until they are bound', async (t)
 	)
 })
 
-void t.test('the direct form binds a chat, which can be read and taken away', async (t) => {
+void t.test('the direct form creates a binding, which can be read and deleted', async (t) => {
 	const stream = await openStream(gateway.url, { query: { event_type: 'channel.*' } })
 	t.teardown(() => stream.close())
-	const { id, bound } = await channel()
+	const { id, bound } = await newChannel()
 	await agent('direct')
 	const wanted = { agent_id: 'direct', channel_id: id, external_chat_id: '-100123' }
 	const reply = await call('POST', '/v1/channels/pair', wanted)
@@ -98,7 +95,7 @@ void t.test('the direct form binds a chat, which can be read and taken away', as
 	t.strictSame(others, [])
 	t.strictSame((await call('GET', `/v1/channels/${id}`)).body.bindings, [first, second])
 
-	const other = await channel()
+	const other = await newChannel()
 	refused(t, await call('DELETE', `/v1/channels/${other.id}/bindings/${binding_id}`), {
 		status: 404,
 		code: 'not_found',
@@ -109,19 +106,19 @@ void t.test('the direct form binds a chat, which can be read and taken away', as
 	await stream.waitFor('channel.unpaired')
 	refused(t, await call('DELETE', `/v1/channels/${id}/bindings/${binding_id}`), { status: 404, code: 'not_found' })
 	t.strictSame(await bound(), [second])
-	t.equal((await call('POST', '/v1/channels/pair', wanted)).status, 201, 'it may be bound again')
+	t.equal((await call('POST', '/v1/channels/pair', wanted)).status, 201, 'the chat can be bound again')
 })
 
-void t.test('a request of no form, of both or with a wrong field is refused', async (t) => {
-	const { id, bound } = await channel()
+void t.test('a request with neither form, both forms or an invalid field is refused', async (t) => {
+	const { id, bound } = await newChannel()
 	await agent('rows')
-	const good = { agent_id: 'rows', channel_id: id, external_chat_id: '7' }
+	const valid = { agent_id: 'rows', channel_id: id, external_chat_id: '7' }
 	for (const [body, path, says] of [
 		[{}, '', /either pairing_code, or/],
 		[{ agent_id: 'rows' }, 'channel_id', /missing/],
 		[{ agent_id: 'rows', channel_id: id }, 'external_chat_id', /missing/],
 		[{ channel_id: id, external_chat_id: '7' }, 'agent_id', /missing/],
-		[{ ...good, pairing_code: '7K3N9QXM' }, 'channel_id', /either/],
+		[{ ...valid, pairing_code: '7K3N9QXM' }, 'channel_id', /either/],
 		[{ pairing_code: '7K3N9QXM', channel_id: id }, 'channel_id', /either/],
 		[{ pairing_code: '7K3N9QXM', external_chat_id: '7' }, 'external_chat_id', /either/],
 		[{ pairing_code: '' }, 'pairing_code', /empty/],
@@ -129,15 +126,15 @@ void t.test('a request of no form, of both or with a wrong field is refused', as
 		[{ pairing_code: '7'.repeat(65) }, 'pairing_code', /64/],
 		[{ pairing_code: '7K3N9QXM', agent_id: '' }, 'agent_id', /empty/],
 		[{ pairing_code: '7K3N9QXM', agent_id: '../x' }, 'agent_id', /name of an agent/],
-		[{ ...good, agent_id: 7 }, 'agent_id', /string/],
-		[{ ...good, channel_id: '' }, 'channel_id', /empty/],
-		[{ ...good, channel_id: 'x'.repeat(65) }, 'channel_id', /64/],
-		[{ ...good, external_chat_id: '' }, 'external_chat_id', /empty/],
-		[{ ...good, external_chat_id: 7 }, 'external_chat_id', /string/],
-		[{ ...good, external_chat_id: 'x'.repeat(129) }, 'external_chat_id', /128/],
-		[{ ...good, external_chat_id: 'a\0b' }, 'external_chat_id', /printable/],
-		[{ ...good, external_chat_id: 'ü' }, 'external_chat_id', /printable/],
-		[{ ...good, extra: 1 }, 'extra', /not allowed/],
+		[{ ...valid, agent_id: 7 }, 'agent_id', /string/],
+		[{ ...valid, channel_id: '' }, 'channel_id', /empty/],
+		[{ ...valid, channel_id: 'x'.repeat(65) }, 'channel_id', /64/],
+		[{ ...valid, external_chat_id: '' }, 'external_chat_id', /empty/],
+		[{ ...valid, external_chat_id: 7 }, 'external_chat_id', /string/],
+		[{ ...valid, external_chat_id: 'x'.repeat(129) }, 'external_chat_id', /128/],
+		[{ ...valid, external_chat_id: 'a\0b' }, 'external_chat_id', /printable/],
+		[{ ...valid, external_chat_id: 'ü' }, 'external_chat_id', /printable/],
+		[{ ...valid, extra: 1 }, 'extra', /not allowed/],
 	] as const)
 		refused(
 			t,
@@ -146,17 +143,17 @@ void t.test('a request of no form, of both or with a wrong field is refused', as
 			JSON.stringify(body).slice(0, 80),
 		)
 	for (const [body, says] of [
-		[{ ...good, agent_id: 'nobody' }, /no agent "nobody"/],
-		[{ ...good, channel_id: 'nothing' }, /no channel "nothing"/],
-		[{ ...good, channel_id: '\0' }, /no channel/],
+		[{ ...valid, agent_id: 'nobody' }, /no agent "nobody"/],
+		[{ ...valid, channel_id: 'nothing' }, /no channel "nothing"/],
+		[{ ...valid, channel_id: '\0' }, /no channel/],
 		[{ pairing_code: '7K3N9QXM', agent_id: 'nobody' }, /no agent "nobody"/],
 	] as const)
 		refused(t, await call('POST', '/v1/channels/pair', body), { status: 404, code: 'not_found', says })
 	t.strictSame(await bound(), [])
 })
 
-void t.test('a chat of a channel belongs to one agent, also when many want it at the same time', async (t) => {
-	const { id, bound } = await channel()
+void t.test('a chat is bound to one agent, even if several agents request it concurrently', async (t) => {
+	const { id, bound } = await newChannel()
 	const names = await Promise.all(Array.from({ length: 10 }, (_, n) => agent(`rival-${n}`)))
 	const replies = await Promise.all(
 		names.map((agent_id) => call('POST', '/v1/channels/pair', { agent_id, channel_id: id, external_chat_id: 'one' })),
@@ -174,13 +171,17 @@ void t.test('a chat of a channel belongs to one agent, also when many want it at
 		[won?.body.agent_id],
 	)
 
-	const other = await channel()
+	const other = await newChannel()
 	const elsewhere = { agent_id: 'rival-0', channel_id: other.id, external_chat_id: 'one' }
-	t.equal((await call('POST', '/v1/channels/pair', elsewhere)).status, 201, 'of another channel it is another chat')
+	t.equal(
+		(await call('POST', '/v1/channels/pair', elsewhere)).status,
+		201,
+		'the same id in another channel is another chat',
+	)
 })
 
-void t.test('a channel has as many bindings as it may, and what is deleted makes room', async (t) => {
-	const { id, bound } = await channel()
+void t.test('a channel has at most channels.max_bindings, and a deletion frees a place', async (t) => {
+	const { id, bound } = await newChannel()
 	await agent('full')
 	const pair = (chat: number) =>
 		call('POST', '/v1/channels/pair', { agent_id: 'full', channel_id: id, external_chat_id: String(chat) })
@@ -194,11 +195,11 @@ void t.test('a channel has as many bindings as it may, and what is deleted makes
 	t.equal((await pair(100)).status, 201)
 	refused(t, await pair(101), { status: 409, code: 'conflict' })
 
-	// More than one commit's worth goes with the agent.
+	// The agent has more bindings than one commit deletes.
 	await call('DELETE', '/v1/agents/full')
-	t.strictSame(await bound(), [], 'at once, whatever is swept yet')
+	t.strictSame(await bound(), [], 'at once, even before all records are removed')
 	await agent('full')
-	t.strictSame(await bound(), [], 'a new agent of the old name has none of them')
+	t.strictSame(await bound(), [], 'a new agent with the same name has none')
 	await until(
 		() => pair(200),
 		({ status }) => status === 201,
@@ -216,10 +217,10 @@ void t.test('a channel has as many bindings as it may, and what is deleted makes
 	refused(t, await pair(201), { status: 409, code: 'conflict' })
 })
 
-void t.test('a code binds the chat that it was given to, once', async (t) => {
-	const { id, code, bound, connection } = await channel()
+void t.test('a code binds the chat that it was issued for, once', async (t) => {
+	const { id, code, bound, connection } = await newChannel()
 	await agent('coded')
-	const pair = await caller()
+	const pair = await newCaller()
 	const given = await code('chat-1')
 	t.match(given, /^[0-9A-HJKMNP-TV-Z]{8}$/)
 	const typed = ` ${given.slice(0, 4).toLowerCase()}-${given.slice(4)} `.replaceAll('0', 'o').replaceAll('1', 'l')
@@ -238,25 +239,25 @@ void t.test('a code binds the chat that it was given to, once', async (t) => {
 	)
 
 	await call('DELETE', `/v1/channels/${id}/bindings/${binding_id}`)
-	refused(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used, and the chat is free')
+	refused(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used, and the chat unbound')
 	const open = await code('chat-2')
 	t.ok(connection.link.channel_id === id)
 	await call('DELETE', `/v1/channels/${id}`)
-	refused(t, await pair({ pairing_code: open, agent_id: 'coded' }), invalid, 'of a channel that is gone')
+	refused(t, await pair({ pairing_code: open, agent_id: 'coded' }), invalid, 'of a deleted channel')
 })
 
-void t.test('of two callers with one code exactly one wins', async (t) => {
-	const { code, bound } = await channel()
+void t.test('exactly one of several callers with the same code succeeds', async (t) => {
+	const { code, bound } = await newChannel()
 	await agent('race')
-	const callers = await Promise.all(Array.from({ length: 6 }, () => caller()))
+	const callers = await Promise.all(Array.from({ length: 6 }, () => newCaller()))
 	const pairing_code = await code('chat')
 	const replies = await Promise.all(callers.map((pair) => pair({ pairing_code, agent_id: 'race' })))
 	t.equal(replies.filter(({ status }) => status === 201).length, 1)
 	for (const reply of replies.filter(({ status }) => status !== 201)) refused(t, reply, invalid)
 	t.equal((await bound()).length, 1)
 
-	// Whoever sends a good code again, such as because the answer got lost, has not guessed.
-	const again = await caller()
+	// A valid code that is sent again, such as after a lost response, does not count as a guess.
+	const again = await newCaller()
 	const next = await code('next')
 	const all = await Promise.all(Array.from({ length: 8 }, () => again({ pairing_code: next, agent_id: 'race' })))
 	t.equal(all.filter(({ status }) => status === 201).length, 1)
@@ -264,10 +265,10 @@ void t.test('of two callers with one code exactly one wins', async (t) => {
 	t.equal((await again({ pairing_code: await code('last'), agent_id: 'race' })).status, 201)
 })
 
-void t.test('a chat has three open codes, and none once it is bound', async (t) => {
-	const { id, code, bound } = await channel()
+void t.test('a chat has at most three open codes, and none once it is bound', async (t) => {
+	const { id, code, bound } = await newChannel()
 	await agent('three')
-	const pair = async (pairing_code: string) => (await caller())({ pairing_code, agent_id: 'three' })
+	const pair = async (pairing_code: string) => (await newCaller())({ pairing_code, agent_id: 'three' })
 	const given: string[] = []
 	for (let n = 0; n < 4; n++) given.push(await code('chat'))
 	const [first = '', second = '', third = '', fourth = ''] = given
@@ -277,47 +278,47 @@ void t.test('a chat has three open codes, and none once it is bound', async (t) 
 	refused(t, await pair(fourth), invalid, 'the chat is bound')
 	const [binding] = await bound()
 	await call('DELETE', `/v1/channels/${id}/bindings/${binding.binding_id}`)
-	refused(t, await pair(third), invalid, 'those from before')
+	refused(t, await pair(third), invalid, 'issued before the binding')
 
-	// A binding by the direct form uses the codes up as well.
+	// The direct form invalidates the codes of the chat, too.
 	const late = await code('direct')
 	await call('POST', '/v1/channels/pair', { agent_id: 'three', channel_id: id, external_chat_id: 'direct' })
 	refused(t, await pair(late), invalid)
 })
 
-void t.test(
-	'the agent is that of the request, of the channel, or the only one; otherwise it is asked for',
-	async (t) => {
-		const own = await startGateway({ config, files: loopFiles() })
-		t.teardown(() => own.stop())
-		const plain = await channel({}, own)
-		const preset = await channel({ agent_id: 'preset' }, own)
-		const pair = await caller(own)
-		const says = (reply: Reply<Answer>, words: RegExp) =>
-			refused(t, reply, { status: 400, code: 'invalid_request', path: 'agent_id', says: words })
+void t.test('agent_id defaults to that of the channel or the only agent, and is otherwise required', async (t) => {
+	const own = await startGateway({ config, files: loopFiles() })
+	t.teardown(() => own.stop())
+	const plain = await newChannel({}, own)
+	const preset = await newChannel({ agent_id: 'preset' }, own)
+	const pair = await newCaller(own)
+	const needsAgent = (reply: Reply<Answer>, says: RegExp) =>
+		refused(t, reply, { status: 400, code: 'invalid_request', path: 'agent_id', says })
 
-		const code = await plain.code('1')
-		says(await pair({ pairing_code: code }), /no agent yet/)
-		await agent('only', own)
-		t.match(await pair({ pairing_code: code }), { status: 201, body: { agent_id: 'only' } }, 'the code is good still')
-		const presetCode = await preset.code('1')
-		says(await pair({ pairing_code: presetCode }), /config\.agent_id.*"preset".*no such agent/)
-		await agent('preset', own)
-		t.match(await pair({ pairing_code: presetCode }), { status: 201, body: { agent_id: 'preset' } })
-		const third = await plain.code('2')
-		says(await pair({ pairing_code: third }), /several agents.*give agent_id/)
-		t.match(await pair({ pairing_code: third, agent_id: 'preset' }), { status: 201, body: { agent_id: 'preset' } })
-		const chosen = await preset.code('2')
-		t.match(await pair({ pairing_code: chosen, agent_id: 'only' }), { status: 201, body: { agent_id: 'only' } })
-	},
-)
+	const code = await plain.code('1')
+	needsAgent(await pair({ pairing_code: code }), /no agent yet/)
+	await agent('only', own)
+	t.match(await pair({ pairing_code: code }), { status: 201, body: { agent_id: 'only' } }, 'the code is still valid')
+	const presetCode = await preset.code('1')
+	needsAgent(await pair({ pairing_code: presetCode }), /config\.agent_id.*"preset".*no such agent/)
+	await agent('preset', own)
+	t.match(await pair({ pairing_code: presetCode }), { status: 201, body: { agent_id: 'preset' } })
+	const third = await plain.code('2')
+	needsAgent(await pair({ pairing_code: third }), /several agents.*give agent_id/)
+	t.match(await pair({ pairing_code: third, agent_id: 'preset' }), { status: 201, body: { agent_id: 'preset' } })
+	const chosen = await preset.code('2')
+	t.match(await pair({ pairing_code: chosen, agent_id: 'only' }), { status: 201, body: { agent_id: 'only' } })
+})
 
-void t.test('after five wrong codes a caller waits, also with the right one; others do not', async (t) => {
-	const { code } = await channel()
+void t.test('after five wrong codes a caller gets 429, even with the right code; others do not', async (t) => {
+	const { code } = await newChannel()
 	await agent('guarded')
 	const pairing_code = await code('chat')
-	const guess = { pairing_code: otherThan(pairing_code), agent_id: 'guarded' }
-	const [guesser, other] = [await caller(), await caller()]
+	const guess = {
+		pairing_code: (pairing_code.startsWith('0') ? '1' : '0') + pairing_code.slice(1),
+		agent_id: 'guarded',
+	}
+	const [guesser, other] = [await newCaller(), await newCaller()]
 	const replies = await Promise.all(Array.from({ length: 9 }, () => guesser(guess)))
 	t.equal(replies.filter(({ status }) => status === 400).length, 5)
 	const locked = replies.filter(({ status }) => status !== 400)
@@ -327,14 +328,14 @@ void t.test('after five wrong codes a caller waits, also with the right one; oth
 		t.ok(seconds >= 1 && seconds <= 60, `Retry-After: ${seconds}`)
 	}
 	const violations = (await call('GET', '/v1/audit?event_type=security.violation')).body.events
-	t.equal(violations.filter((one: Answer) => one.payload.reason === 'pairing_codes').length, 1, 'told once')
+	t.equal(violations.filter((one: Answer) => one.payload.reason === 'pairing_codes').length, 1, 'reported once')
 	t.equal((await other({ pairing_code, agent_id: 'guarded' })).status, 201)
 })
 
-void t.test('channels, bindings and open codes outlive a restart', async (t) => {
+void t.test('channels, bindings and open codes survive a restart', async (t) => {
 	const home = makeHome({ config, files: loopFiles() })
 	const first = await startGateway({ home })
-	const { id, code, bound } = await channel({ room: 'a' }, first)
+	const { id, code, bound } = await newChannel({ room: 'a' }, first)
 	await agent('ada', first)
 	const body = { agent_id: 'ada', channel_id: id, external_chat_id: 'kept' }
 	await first.request('POST', '/v1/channels/pair', { body })
@@ -349,18 +350,18 @@ void t.test('channels, bindings and open codes outlive a restart', async (t) => 
 	const read = (await second.request('GET', `/v1/channels/${id}`)).body
 	t.strictSame(read.config, { room: 'a' })
 	t.strictSame(read.bindings, before)
-	const pair = await caller(second)
+	const pair = await newCaller(second)
 	t.match(await pair({ pairing_code }), { status: 201, body: { external_chat_id: 'later' } })
 	await second.request('DELETE', '/v1/agents/ada')
 	t.strictSame((await second.request('GET', `/v1/channels/${id}/bindings`)).body, { bindings: [] })
 })
 
-// The last one, since it shuts this gateway.
-void t.test('a hundred wrong codes in a minute shut everybody out, however many tokens there are', async (t) => {
-	const { code } = await channel()
+// The last test, since it blocks pairing on this gateway.
+void t.test('a hundred wrong codes in a minute block pairing for all callers', async (t) => {
+	const { code } = await newChannel()
 	await agent('shut-out')
 	const pairing_code = await code('chat')
-	const callers = await Promise.all(Array.from({ length: 21 }, () => caller()))
+	const callers = await Promise.all(Array.from({ length: 21 }, () => newCaller()))
 	const guesses = callers
 		.slice(0, 20)
 		.flatMap((pair) => Array.from({ length: 5 }, () => pair({ pairing_code: 'nonsense' })))

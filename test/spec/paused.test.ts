@@ -1,7 +1,7 @@
 /**
- * Many runs that wait for an answer: they cost next to no memory, no thread and no processor time, and survive a restart.
+ * Many paused runs: they need little memory, no thread and no processor time, and survive a restart.
  *
- * SVC_TEST_PAUSED sets how many (100).
+ * SVC_TEST_PAUSED is their number (default 100).
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,7 +18,7 @@ const WARM_UP_AGENTS = 10
 const WARM_UP_RUNS = 200
 const SAMPLE = 40
 const GROWTH_LIMIT_MB = 100
-/** Of one processor, over half a second: what timers and a late garbage collection may take. */
+/** Per window of `WINDOW_MS`, for timers and a late garbage collection. */
 const IDLE_CPU_MS = 50
 
 void t.test(`${RUNS} paused runs`, async (t) => {
@@ -33,16 +33,16 @@ void t.test(`${RUNS} paused runs`, async (t) => {
 	}
 	const get = async (path: string): Promise<Answer> => (await send(gateway.url + path, 'GET')).body
 
-	await sideBySide(WARM_UP_AGENTS, (n) => post('/v1/agents', { name: `other-${n}` }))
+	await inParallel(WARM_UP_AGENTS, (n) => post('/v1/agents', { name: `other-${n}` }))
 	const ends = await openStream(gateway.url, { query: { event_type: 'run.completed' } })
-	await sideBySide(WARM_UP_RUNS, (n) => post(`/v1/agents/other-${n % WARM_UP_AGENTS}/runs`, { prompt: 'Hello.' }))
+	await inParallel(WARM_UP_RUNS, (n) => post(`/v1/agents/other-${n % WARM_UP_AGENTS}/runs`, { prompt: 'Hello.' }))
 	await ends.waitFor('run.completed', WARM_UP_RUNS)
-	const idle = await quiet(gateway)
+	const idle = await costWhenIdle(gateway)
 
 	const began = performance.now()
 	const pauses = await openStream(gateway.url, { query: { event_type: 'run.paused' } })
 	const runs: string[] = []
-	await sideBySide(RUNS, async (n) => {
+	await inParallel(RUNS, async (n) => {
 		await post('/v1/agents', { name: `agent-${n}` })
 		runs[n] = (await post(`/v1/agents/agent-${n}/runs`, { prompt: `/tool ask {"question":"Go on, ${n}?"}` })).run_id
 	})
@@ -53,10 +53,10 @@ void t.test(`${RUNS} paused runs`, async (t) => {
 
 	await post('/v1/agents/other-0/runs', { prompt: 'Still there?' })
 	await ends.waitFor('run.completed', WARM_UP_RUNS + 1)
-	t.pass('another run goes on beside them')
+	t.pass('another run completes meanwhile')
 	ends.close()
 
-	const full = await quiet(gateway)
+	const full = await costWhenIdle(gateway)
 	t.comment(
 		`memory ${idle.rss_mb} MB idle, ${full.rss_mb} MB with paused runs (anonymous ${idle.anon_mb}, ${full.anon_mb})`,
 	)
@@ -65,9 +65,9 @@ void t.test(`${RUNS} paused runs`, async (t) => {
 
 	t.equal(await gateway.end(), 0)
 	gateway = await spawnGateway(home)
-	const again = await quiet(gateway)
+	const again = await costWhenIdle(gateway)
 	t.comment(`ready again after ${Math.round(gateway.ready_ms)} ms with ${again.rss_mb} MB`)
-	t.ok(again.rss_mb - idle.rss_mb < GROWTH_LIMIT_MB, 'nor do they cost more after a restart')
+	t.ok(again.rss_mb - idle.rss_mb < GROWTH_LIMIT_MB, 'they do not cost more after a restart')
 
 	const answered = await openStream(gateway.url, { query: { event_type: 'run.completed' } })
 	const chosen = Array.from({ length: SAMPLE }, (_, n) => Math.floor((n * RUNS) / SAMPLE))
@@ -81,11 +81,11 @@ void t.test(`${RUNS} paused runs`, async (t) => {
 	answered.close()
 	for (const n of chosen)
 		t.match(await get(`/v1/runs/${runs[n]}`), { status: 'completed', answer: new RegExp(`yes, ${n}`) })
-	t.match(await get(`/v1/runs/${runs[1]}`), { status: 'paused' }, 'the others wait on')
+	t.match(await get(`/v1/runs/${runs[1]}`), { status: 'paused' }, 'the others stay paused')
 	t.equal(await gateway.end(), 0)
 })
 
-async function sideBySide(count: number, work: (n: number) => Promise<unknown>): Promise<void> {
+async function inParallel(count: number, work: (n: number) => Promise<unknown>): Promise<void> {
 	let next = 0
 	const client = async (): Promise<void> => {
 		for (let n = next++; n < count; n = next++) await work(n)
@@ -103,15 +103,15 @@ interface Cost {
 
 const WINDOW_MS = 500
 const TICK_MS = 10
-const QUIET_LIMIT = 120
+const MAX_WINDOWS = 120
 
-/** Looks on until the process is quiet, and answers with its cost then, or with what it is after 60 s. */
-async function quiet({ pid }: GatewayProcess): Promise<Cost> {
+/** Waits until the process is idle, at most 60 s, and returns its cost in the last window. */
+async function costWhenIdle({ pid }: GatewayProcess): Promise<Cost> {
 	for (let window = 1; ; window++) {
 		const before = cpuOf(pid)
 		await pause(WINDOW_MS)
 		const cpu_ms = cpuOf(pid) - before
-		if (cpu_ms > IDLE_CPU_MS && window < QUIET_LIMIT) continue
+		if (cpu_ms > IDLE_CPU_MS && window < MAX_WINDOWS) continue
 		const status = readFileSync(`/proc/${pid}/status`, 'utf8')
 		const mb = (field: string): number =>
 			Math.round(Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024)
@@ -119,7 +119,7 @@ async function quiet({ pid }: GatewayProcess): Promise<Cost> {
 	}
 }
 
-/** User and system time of a process, see proc(5): fields 14 and 15, in ticks, behind a name that may hold spaces. */
+/** User and system time of a process, see proc(5): fields 14 and 15, in ticks, after a name that may contain spaces. */
 function cpuOf(pid: number): number {
 	const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
 	return (Number(fields[11]) + Number(fields[12])) * TICK_MS

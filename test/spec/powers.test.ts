@@ -1,12 +1,13 @@
-/** One run that uses everything an agent can do, and exactly what it tells of it. */
+/** One run that uses all capabilities of an agent, with exactly the events that it emits. */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
 
-const everything = fileURLToPath(
+const everythingServer = fileURLToPath(
 	new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
 )
 
@@ -31,7 +32,7 @@ Say hello in the language of the person.
 
 const model = await startModelServer()
 const gateway = await startGateway({
-	config: `providers:\n  main:\n    kind: openai\n    base_url: ${model.url}\n    api_key: sk-test\n    model: some-model\n`,
+	config: providersAt({ main: model.url }),
 })
 t.teardown(async () => {
 	await gateway.stop()
@@ -52,13 +53,13 @@ void t.test('a run that calls skills, memory, the vault, an MCP server and a sub
 		await post(`/v1/agents/ada/skills/${id}/approve`, { digest })
 	}
 	const open = await post('/v1/vault/secrets', { name: 'OPEN', value: 'the value that ada may read' })
-	await post('/v1/vault/secrets', { name: 'CLOSED', value: 'the value that nobody may read' })
+	await post('/v1/vault/secrets', { name: 'CLOSED', value: 'the value that no agent may read' })
 	await post('/v1/vault/grants', { agent_id: 'ada', secret_id: open.id })
 	const server = await post('/v1/agents/ada/mcp', {
 		name: 'every',
 		transport: 'stdio',
 		command: process.execPath,
-		args: [everything, 'stdio'],
+		args: [everythingServer, 'stdio'],
 	})
 	t.equal(server.status, 'connected')
 
@@ -76,43 +77,43 @@ void t.test('a run that calls skills, memory, the vault, an MCP server and a sub
 	model.on('count the chairs', 'There are four.')
 
 	const run_id = await ada.complete('Please use everything.')
-	const asked = ['model.request', 'model.response']
+	const modelCall = ['model.request', 'model.response']
 	t.strictSame(ada.typesOf(run_id), [
 		'run.started',
 		'message.user',
-		...asked,
+		...modelCall,
 		'skill.invoked',
 		'skill.completed',
-		...asked,
+		...modelCall,
 		'skill.invoked',
 		'skill.completed',
-		...asked,
+		...modelCall,
 		'primitive.called',
 		'memory.stored',
 		'primitive.result',
-		...asked,
+		...modelCall,
 		'primitive.called',
 		'memory.recalled',
 		'primitive.result',
-		...asked,
+		...modelCall,
 		'primitive.called',
 		'vault.accessed',
 		'primitive.result',
-		...asked,
+		...modelCall,
 		'primitive.called',
 		'vault.denied',
 		'primitive.failed',
-		...asked,
+		...modelCall,
 		'mcp.called',
 		'mcp.result',
-		...asked,
+		...modelCall,
 		'primitive.called',
 		'subagent.spawned',
 		'run.paused',
 		'run.resumed',
 		'subagent.completed',
 		'primitive.result',
-		...asked,
+		...modelCall,
 		'message.assistant',
 		'run.completed',
 	])
