@@ -1,4 +1,4 @@
-/** Questions in the middle of a call that stays in flight (`ToolCall.ask`), over HTTP. */
+/** Questions that a tool asks during its call (`ToolCall.ask`), over HTTP. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -13,7 +13,7 @@ import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
-/** Tools that ask in the middle of a call; what becomes of a call that is given up shows at GET /v1/form. */
+/** Tools that ask during a call. GET /v1/form returns the calls, and the errors of abandoned ones. */
 const form = `
 const calls = []
 const outcomes = []
@@ -54,7 +54,7 @@ export default {
 		})
 		ctx.primitive({
 			name: 'form.either',
-			description: 'Makes do without an answer.',
+			description: 'Continues without an answer.',
 			run: (_args, call) => call.ask({ question: 'Or not?' }).catch((error) => ({ without: error.code })),
 		})
 		ctx.tools(() => [{
@@ -75,8 +75,8 @@ const files = { 'plugins/form/index.js': form }
 const gateway = await startGateway({ config, files })
 t.teardown(() => gateway.stop())
 
-/** The n-th question of a run, once the run is paused by it. */
-async function asked(ada: Followed, run_id: string, n = 1): Promise<string> {
+/** Waits until the n-th question of a run has paused it, and returns its id. */
+async function questionOf(ada: Followed, run_id: string, n = 1): Promise<string> {
 	const { payload } = await ada.heard(run_id, 'question.asked', n)
 	await ada.heard(run_id, 'run.paused', n)
 	return String(payload.question_id)
@@ -86,10 +86,10 @@ const answer = (ada: Followed, question_id: string, text: string) =>
 	ada.call(`ask-responses/${question_id}`, { answer: text })
 const fill = (...fields: string[]): string => `/tool form.fill ${JSON.stringify({ fields })}`
 
-void t.test('a call asks, waits where it is, and goes on with the answer', async (t) => {
+void t.test('a call asks, waits, and continues with the answer', async (t) => {
 	const ada = await follow(t, gateway, 'asker')
 	const run_id = await ada.start(fill('Name?'))
-	const question_id = await asked(ada, run_id)
+	const question_id = await questionOf(ada, run_id)
 	const question = { question_id, question: 'Name?', options: ['yes', 'no'] }
 	t.match(await ada.read(run_id), { status: 'paused', question })
 	t.match((await ada.call('questions')).body, [{ ...question, run_id }])
@@ -125,7 +125,7 @@ void t.test('a call asks, waits where it is, and goes on with the answer', async
 	t.equal(calls.filter((key: string) => key.startsWith(run_id)).length, 1, 'the call was made once')
 })
 
-void t.test('one call asks several questions, one after another, also where it asks them at once', async (t) => {
+void t.test('several questions of one call are asked one after another, even if it asks them at once', async (t) => {
 	const ada = await follow(t, gateway, 'serial')
 	for (const [prompt, result] of [
 		[fill('a?', 'b?', 'c?'), '{"answers":["1","2","3"]}'],
@@ -133,8 +133,8 @@ void t.test('one call asks several questions, one after another, also where it a
 	] as const) {
 		const run_id = await ada.start(prompt)
 		for (const n of [1, 2, 3]) {
-			const question_id = await asked(ada, run_id, n)
-			t.match((await ada.call('questions')).body, [{ question_id }], 'one is open at a time')
+			const question_id = await questionOf(ada, run_id, n)
+			t.match((await ada.call('questions')).body, [{ question_id }], 'one question is open at a time')
 			t.equal((await answer(ada, question_id, String(n))).status, 200)
 		}
 		await ada.ended(run_id)
@@ -145,13 +145,13 @@ void t.test('one call asks several questions, one after another, also where it a
 	const many = await ada.start(`/tool form.all ${JSON.stringify({ fields: Array(20).fill('?') })}`)
 	t.match((await ada.heard(many, 'primitive.failed')).payload, { code: 'queue_full', message: /one after another/ })
 	await ada.ended(many)
-	t.strictSame((await ada.call('questions')).body, [], 'and those of the failed call are taken back')
+	t.strictSame((await ada.call('questions')).body, [], 'the questions of the failed call are withdrawn')
 })
 
-void t.test('of many answers at the same time one counts', async (t) => {
+void t.test('one of many concurrent answers is accepted', async (t) => {
 	const ada = await follow(t, gateway, 'once')
 	const run_id = await ada.start(fill('Once?'))
-	const question_id = await asked(ada, run_id)
+	const question_id = await questionOf(ada, run_id)
 	const replies = await Promise.all(Array.from({ length: 10 }, (_, n) => answer(ada, question_id, `answer ${n}`)))
 	t.equal(replies.filter((reply) => reply.status === 200).length, 1)
 	const accepted = replies.findIndex((reply) => reply.status === 200)
@@ -159,31 +159,31 @@ void t.test('of many answers at the same time one counts', async (t) => {
 	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: `{"answers":["answer ${accepted}"]}` })
 })
 
-void t.test('a stop, or a cancel, takes the question back; the call hears of it', async (t) => {
+void t.test('a stop or a cancel withdraws the question, and the call gets an error', async (t) => {
 	const ada = await follow(t, gateway, 'stopped')
 	for (const end of [() => ada.call('stop', {}), (id: string) => gateway.request('POST', `/v1/runs/${id}/cancel`)]) {
 		const run_id = await ada.start(fill('Still there?'))
-		const question_id = await asked(ada, run_id)
+		const question_id = await questionOf(ada, run_id)
 		t.equal((await end(run_id)).status, 200)
 		t.match(await ada.read(run_id), { status: 'stopped', question: null })
 		t.strictSame((await ada.call('questions')).body, [])
 		refused(t, await answer(ada, question_id, 'yes'), { status: 409, code: 'conflict' })
 		await ada.complete('Hello again.')
 		const { events } = (await gateway.request('GET', `/v1/audit?run_id=${run_id}`)).body
-		t.equal(events[0].event_type, 'run.stopped', 'nothing comes behind it')
+		t.equal(events[0].event_type, 'run.stopped', 'it is the last event')
 		const { outcomes } = (await gateway.request('GET', '/v1/form')).body
 		t.match(outcomes.at(-1), { run_id, code: 'stopped' })
 	}
 })
 
-void t.test('a call that does not wait for its answer takes the question back', async (t) => {
+void t.test('a call that ends without its answer withdraws the question', async (t) => {
 	const ada = await follow(t, gateway, 'impatient')
 	const run_id = await ada.start('/tool form.impatient {}')
-	const question_id = await asked(ada, run_id)
+	const question_id = await questionOf(ada, run_id)
 	await ada.ended(run_id)
 	t.match((await ada.heard(run_id, 'run.resumed')).payload, { reason: 'withdrawn', question_id })
 	const types = ada.typesOf(run_id)
-	t.ok(types.indexOf('run.resumed') < types.indexOf('primitive.result'), 'before its result is told')
+	t.ok(types.indexOf('run.resumed') < types.indexOf('primitive.result'), 'before its result')
 	t.match(await ada.read(run_id), { status: 'completed', question: null, answer: /done without you/ })
 	refused(t, await answer(ada, question_id, 'late'), {
 		status: 409,
@@ -192,17 +192,17 @@ void t.test('a call that does not wait for its answer takes the question back', 
 	})
 })
 
-void t.test('time for which a call waits for a person is no wall time', async (t) => {
+void t.test('the time that a call waits for an answer does not count as wall time', async (t) => {
 	const ada = await follow(t, gateway, 'patient', { config: { limits: { wall_time_s: 3 } } })
 	const run_id = await ada.start(`${fill('Take your time?')}\n/tool memory.stm_read {}`)
-	const question_id = await asked(ada, run_id)
-	await pause(5_100) // longer than the limit, and than the grace behind it
+	const question_id = await questionOf(ada, run_id)
+	await pause(5_100) // longer than the limit and its grace period
 	t.match(await ada.read(run_id), { status: 'paused' })
 	await answer(ada, question_id, 'thanks')
 	t.equal((await ada.ended(run_id)).event_type, 'run.completed')
 })
 
-void t.test('a question expires, and the call may make do without an answer', async (t) => {
+void t.test('a question expires, and the call can continue without an answer', async (t) => {
 	const lent = (globalThis as { lentByForm?: Context }).lentByForm as Context
 	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
 	const settings: RunSettings = {
@@ -218,7 +218,7 @@ void t.test('a question expires, and the call may make do without an answer', as
 	const ctx = { ...lent, config: settings }
 	const ada = await follow(t, gateway, 'expiring')
 	const run_id = await ada.start('/tool form.either {}')
-	const question_id = await asked(ada, run_id)
+	const question_id = await questionOf(ada, run_id)
 	const day = 24 * 3600 * 1000
 	await tidy(ctx, Date.now() + 6 * day)
 	t.match(await ada.read(run_id), { status: 'paused' }, 'not yet')
@@ -232,7 +232,7 @@ void t.test('a question expires, and the call may make do without an answer', as
 void t.test('a reload of the runs plugin leaves the question open', async (t) => {
 	const ada = await follow(t, gateway, 'reloaded')
 	const run_id = await ada.start(fill('Still?'))
-	const question_id = await asked(ada, run_id)
+	const question_id = await questionOf(ada, run_id)
 	writeFileSync(`${gateway.home}/config/gateway.yaml`, `${config}runs:\n  max_waiting: 7\n`)
 	await gateway.running.gateway.reload()
 	t.match(await ada.read(run_id), { status: 'paused', question: { question_id } })
@@ -242,7 +242,7 @@ void t.test('a reload of the runs plugin leaves the question open', async (t) =>
 
 for (const how of ['stopped', 'killed'] as const) {
 	void t.test(
-		`a gateway that is ${how} takes the question back, and asks again where the call may be repeated`,
+		`a gateway that is ${how} withdraws the question, and asks again if the call can be repeated`,
 		async (t) => {
 			const home = makeHome({ config, files })
 			t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -252,32 +252,32 @@ for (const how of ['stopped', 'killed'] as const) {
 				url,
 				request: (method, path, options) => send(url + path, method, options),
 			})
-			const before = await follow(t, at(first.url), 'ada')
-			const other = await follow(t, at(first.url), 'bob')
-			const third = await follow(t, at(first.url), 'cy')
-			const again = await before.start(fill('Again?'))
-			const once = await other.start('/tool form.once {}')
-			// It has an answer of its own as soon as the question is withdrawn, which must not become its result.
-			const either = await third.start('/tool form.either {}')
-			const [old, lost] = [await asked(before, again), await asked(other, once)]
-			await asked(third, either)
+			const adaBefore = await follow(t, at(first.url), 'ada')
+			const bobBefore = await follow(t, at(first.url), 'bob')
+			const cyBefore = await follow(t, at(first.url), 'cy')
+			const again = await adaBefore.start(fill('Again?'))
+			const once = await bobBefore.start('/tool form.once {}')
+			// This call returns as soon as the question is withdrawn, which must not become its result.
+			const either = await cyBefore.start('/tool form.either {}')
+			const [old, lost] = [await questionOf(adaBefore, again), await questionOf(bobBefore, once)]
+			await questionOf(cyBefore, either)
 			await (how === 'killed' ? first.kill() : first.end())
 
 			const second = await startGateway({ home })
 			t.teardown(() => second.stop())
 			const ada = await follow(t, second, 'ada')
 			const bob = await follow(t, second, 'bob')
-			// It may have ended before this stream was open.
-			const over = await eventually(
+			// The run may have ended before the stream was open.
+			const interrupted = await eventually(
 				() => bob.read(once),
 				({ ended_at }) => ended_at !== null,
 			)
-			t.match(over, { status: 'completed', answer: /tool_interrupted|nothing waits for the answer/ })
+			t.match(interrupted, { status: 'completed', answer: /tool_interrupted|nothing waits for the answer/ })
 			refused(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /withdrawn/ })
 
-			const openOf = (one: Followed) =>
+			const openOf = (agent: Followed) =>
 				eventually(
-					async () => (await one.call('questions')).body,
+					async () => (await agent.call('questions')).body,
 					({ length }) => length > 0,
 				)
 			t.match(await openOf(await follow(t, second, 'cy')), [{ question: 'Or not?', run_id: either }])

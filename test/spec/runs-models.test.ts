@@ -1,27 +1,24 @@
 /** Runs on model servers: limits, failures, retries and fallbacks, over HTTP. */
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
+import { freePort } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 import { said } from '../support/said.ts'
 
 const model = await startModelServer()
 const held = await startHeldModel()
-const nobody = await unusedPort()
-const provider = (name: string, url: string): string =>
-	`  ${name}:\n    kind: openai\n    base_url: ${url}\n    api_key: sk-test\n    model: ${name}-model\n`
+const nobody = `http://127.0.0.1:${await freePort()}/v1`
 const gateway = await startGateway({
-	config: `server:\n  shutdown_grace_s: 0\ndefault_provider: main\nproviders:\n${[
-		provider('main', model.url),
-		provider('other', model.url),
-		provider('held', held.url),
-		`${provider('single', held.url)}    max_concurrent_calls: 1\n`,
-		provider('nobody', `http://127.0.0.1:${nobody}/v1`),
-	].join('')}  offline:\n    kind: offline`,
+	config: `server: { shutdown_grace_s: 0 }
+default_provider: main
+${providersAt({ main: model.url, other: model.url, held: held.url, nobody })}
+  single: { kind: openai, base_url: '${held.url}', api_key: sk-test, model: single-model, max_concurrent_calls: 1 }
+  offline: { kind: offline }
+`,
 })
 t.teardown(async () => {
 	await gateway.stop()
@@ -29,7 +26,7 @@ t.teardown(async () => {
 	await held.stop()
 })
 
-void t.test('a run goes on between model and tools until an answer wants no tool', async (t) => {
+void t.test('a run alternates between model and tools until an answer calls no tool', async (t) => {
 	const usage = { prompt_tokens: 100, completion_tokens: 20 }
 	model.on(
 		'paint it',
@@ -119,7 +116,7 @@ void t.test('a run goes on between model and tools until an answer wants no tool
 	])
 })
 
-void t.test('what a model gets wrong about a tool is told to it, and never reaches the tool', async (t) => {
+void t.test('invalid tool calls are reported to the model, and do not reach the tool', async (t) => {
 	model.on(
 		'confuse',
 		{ tools: [{ name: 'no_such_tool', arguments: {} }] },
@@ -138,18 +135,18 @@ void t.test('what a model gets wrong about a tool is told to it, and never reach
 			['memory.stm_write', 'invalid_arguments'],
 		],
 	)
-	const told = model
+	const results = model
 		.requests('confuse')
 		.at(-1)
 		?.messages.filter((message) => message.role === 'tool')
-	t.match(told, [
+	t.match(results, [
 		{ content: /there is no tool/ },
 		{ content: /not JSON/ },
 		{ content: /key.*must be a string.*more.*is not allowed/ },
 	])
 })
 
-void t.test('a run that reaches its limit of steps fails, one that just fits does not', async (t) => {
+void t.test('a run that exceeds its limit of steps fails, and one that just fits completes', async (t) => {
 	const prompt = ['a', 'b', 'c'].map((key) => `/tool memory.stm_read {"key":"${key}"}`).join('\n')
 	const ada = await follow(t, gateway, 'stepper', { config: { provider: 'offline', limits: { steps: 3 } } })
 	const run_id = await ada.start(prompt)
@@ -194,10 +191,14 @@ void t.test('a run that has used its tokens gets one last call without tools', a
 		finish_reason: 'limit_tokens',
 		usage: { input_tokens: 120, output_tokens: 100 },
 	})
-	t.match(await ada.read(await ada.complete('last word')), { answer: 'Done.' }, 'an answer that is there is taken')
+	t.match(
+		await ada.read(await ada.complete('last word')),
+		{ answer: 'Done.' },
+		'an answer that exceeds the limit is kept',
+	)
 })
 
-void t.test('a run that takes too long fails, and its model call is given up', async (t) => {
+void t.test('a run that exceeds its wall time fails, and its model call is aborted', async (t) => {
 	const ada = await follow(t, gateway, 'slow', { config: { provider: 'held', limits: { wall_time_s: 3 } } })
 	const run_id = await ada.start('Take your time.')
 	const call = await held.called('Take your time.')
@@ -207,33 +208,33 @@ void t.test('a run that takes too long fails, and its model call is given up', a
 	t.match(await ada.read(run_id), { status: 'failed', answer: null, error: { code: 'limit_wall_time' } })
 })
 
-/** A tool that ends only when it is told to. */
+/** A tool that ends only when it is aborted. */
 const sloth = `export default {
 	name: 'sloth',
 	start(ctx) {
 		const run = (args, call) => new Promise((resolve, reject) => {
 			call.signal.addEventListener('abort', () => {
-				void ctx.emit({ event_type: 'sloth.told', payload: { key: call.key } })
-				reject(new Error('told to end'))
+				void ctx.emit({ event_type: 'sloth.aborted', payload: { key: call.key } })
+				reject(new Error('aborted'))
 			})
 		})
 		ctx.primitive({ name: 'sloth.sleep', description: 'Sleeps.', run })
 	},
 }`
 
-void t.test('a tool that is still under way when the time is over is told so', async (t) => {
+void t.test('a tool that is still running at the limit of wall time is aborted', async (t) => {
 	const own = await startGateway({ config: 'plugins:\n  sloth: true\n', files: { 'plugins/sloth/index.js': sloth } })
 	t.teardown(() => own.stop())
-	const stream = await openStream(own.url, { query: { event_type: 'sloth.told' } })
+	const stream = await openStream(own.url, { query: { event_type: 'sloth.aborted' } })
 	t.teardown(() => stream.close())
 	const ada = await follow(t, own, 'sleepy', { config: { limits: { wall_time_s: 3 } } })
 	const run_id = await ada.start('/tool sloth.sleep {}')
 	t.match((await ada.ended(run_id)).payload, { code: 'limit_wall_time' })
-	t.match((await stream.waitFor('sloth.told')).payload.key, run_id)
+	t.match((await stream.waitFor('sloth.aborted')).payload.key, run_id)
 	t.equal(ada.typesOf(run_id).at(-1), 'run.failed')
 })
 
-void t.test('a model that fails fails the run, with what the server said', async (t) => {
+void t.test('a failing model fails the run with the message of the server', async (t) => {
 	model.on('rejects', { status: 401, message: 'the key is no good' })
 	model.on('unknown model', { status: 404, message: 'no such model' })
 	model.on('breaks', { status: 500, message: 'on fire' })
@@ -249,7 +250,7 @@ void t.test('a model that fails fails the run, with what the server said', async
 		['hangs up', 'model_interrupted', /broke off|ended before/, 3, 'main'],
 		['is not there', 'model_unavailable', /nobody/, 3, 'nobody'],
 	] as const
-	// Side by side, since the gateway waits before it tries again.
+	// In parallel, since the gateway waits before each retry.
 	await Promise.all(
 		cases.map(async ([prompt, code, says, retries, provider]) => {
 			const name = prompt.replaceAll(' ', '-')
@@ -260,17 +261,17 @@ void t.test('a model that fails fails the run, with what the server said', async
 			const types = ada.typesOf(run_id)
 			t.notOk(types.includes('message.assistant'), prompt)
 			t.equal(types.at(-1), 'run.failed', prompt)
-			const told = ada.eventsOf(run_id).filter((event) => event.event_type === 'model.retry')
-			if (retries !== null) t.equal(told.length, retries, prompt)
-			for (const { payload } of told) t.match(payload, { provider, code, delay_ms: Number, attempt: Number }, prompt)
+			const retried = ada.eventsOf(run_id).filter((event) => event.event_type === 'model.retry')
+			if (retries !== null) t.equal(retried.length, retries, prompt)
+			for (const { payload } of retried) t.match(payload, { provider, code, delay_ms: Number, attempt: Number }, prompt)
 			t.match(await ada.read(run_id), { status: 'failed', answer: null, error: { code, message: says } }, prompt)
 			t.match((await ada.call('history')).body, [{ role: 'user', content: prompt }], prompt)
-			t.notMatch(JSON.stringify(ada.stream.events), /sk-test/, 'the key stays out of it')
+			t.notMatch(JSON.stringify(ada.stream.events), /sk-test/, 'no event contains the key')
 		}),
 	)
 })
 
-void t.test('a model that comes round is asked again, and nothing of its broken answer stays', async (t) => {
+void t.test('a failed model call is retried, and nothing of the interrupted answer remains', async (t) => {
 	model.on(
 		'stutters',
 		{ text: 'This is the WRONG answer, it breaks off.', cutAfterChunks: 3, chunkSize: 8, pauseMs: 10 },
@@ -293,29 +294,29 @@ void t.test('a model that comes round is asked again, and nothing of its broken 
 	t.notMatch(JSON.stringify(ada.eventsOf(run_id)), /WRONG/)
 })
 
-void t.test('the next provider of the agent answers where the first one fails', async (t) => {
+void t.test('a fallback provider of the agent answers if the first one fails', async (t) => {
 	model.on('who', { status: 401, message: 'not you' }, 'The other one.')
 	const ada = await follow(t, gateway, 'backed', {
 		config: { model: 'only-at-main', fallback: ['other', 'offline'] },
 	})
 	const run_id = await ada.complete('who')
-	const told = await ada.heard(run_id, 'model.fallback')
-	t.match(told.payload, { from: 'main', to: 'other', code: 'model_rejected', message: /not you/ })
+	const fallback = await ada.heard(run_id, 'model.fallback')
+	t.match(fallback.payload, { from: 'main', to: 'other', code: 'model_rejected', message: /not you/ })
 	t.match((await ada.heard(run_id, 'model.response')).payload, { provider: 'other', model: String })
 	t.match(await ada.read(run_id), { status: 'completed', answer: 'The other one.' })
 	t.strictSame(
 		model.requests('who').map((request) => request.model),
 		['only-at-main', 'other-model'],
-		"the agent's model is meant for its own provider",
+		"the agent's model applies only to its own provider",
 	)
 
 	model.on('anybody', { status: 401, message: 'none of you' })
 	const last = await ada.complete('anybody')
-	t.equal(ada.typesOf(last).filter((type) => type === 'model.fallback').length, 4, 'for each of its two calls')
+	t.equal(ada.typesOf(last).filter((type) => type === 'model.fallback').length, 4, 'two in each of two calls')
 	t.match((await ada.heard(last, 'model.response')).payload, { provider: 'offline' })
 })
 
-void t.test('a provider that is not set up fails the run, with what to set', async (t) => {
+void t.test('an unknown provider fails the run, and the error names the setting', async (t) => {
 	for (const [name, config, says] of [
 		[
 			'astray',
@@ -332,7 +333,7 @@ void t.test('a provider that is not set up fails the run, with what to set', asy
 	}
 })
 
-void t.test('where no provider is set up at all, the offline one answers for any, and says so', async (t) => {
+void t.test('if no provider is set up, the offline one answers, with model.fallback', async (t) => {
 	const bare = await startGateway()
 	t.teardown(() => bare.stop())
 	const ada = await follow(t, bare, 'ada', { config: { provider: 'openai', model: 'gpt-4o' } })
@@ -352,14 +353,14 @@ void t.test('a run that waited for a thread reports the missing provider, too', 
 	t.teardown(() => narrow.stop())
 	const config = { provider: 'openai', model: 'gpt-4o' }
 	const all = await Promise.all(['ada', 'bob', 'eve'].map((name) => follow(t, narrow, name, { config })))
-	const runs = await Promise.all(all.map(async (one) => ({ one, run_id: await one.start('Hello.') })))
-	for (const { one, run_id } of runs) {
-		await one.ended(run_id)
-		t.equal(one.typesOf(run_id).filter((type) => type === 'model.fallback').length, 1)
+	const runs = await Promise.all(all.map(async (agent) => ({ agent, run_id: await agent.start('Hello.') })))
+	for (const { agent, run_id } of runs) {
+		await agent.ended(run_id)
+		t.equal(agent.typesOf(run_id).filter((type) => type === 'model.fallback').length, 1)
 	}
 })
 
-void t.test('a provider gets only so many calls at the same time, and agents take turns', async (t) => {
+void t.test('max_concurrent_calls limits the calls of a provider, and agents take turns', async (t) => {
 	const config = { provider: 'single' }
 	const [ada, bob, eve] = [
 		await follow(t, gateway, 'crowd', { config }),
@@ -396,7 +397,7 @@ void t.test('a provider gets only so many calls at the same time, and agents tak
 	)
 })
 
-void t.test('limits of gateway.yaml hold for agents that set none', async (t) => {
+void t.test('limits in gateway.yaml apply to agents that set none', async (t) => {
 	const own = await startGateway({ config: 'runs:\n  limits:\n    steps: 2\n' })
 	t.teardown(() => own.stop())
 	const ada = await follow(t, own, 'ada')
@@ -407,12 +408,3 @@ void t.test('limits of gateway.yaml hold for agents that set none', async (t) =>
 	const bob = await follow(t, own, 'bob', { config: { limits: { steps: 3 } } })
 	await bob.complete(twice)
 })
-
-/** One on which nobody listens. */
-async function unusedPort(): Promise<number> {
-	const server = createServer()
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	const { port } = server.address() as AddressInfo
-	await new Promise<void>((resolve) => server.close(() => resolve()))
-	return port
-}

@@ -1,11 +1,11 @@
-/** Questions that agents ask, paused runs and their answers, and what primitives tell of themselves, over HTTP. */
+/** Questions of agents, paused runs and answers, and the events of primitives, over HTTP. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
-import type { Test } from 'tap'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { spawnGateway } from '../support/process.ts'
+import { providersAt } from '../support/providers.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
@@ -74,7 +74,7 @@ void t.test('a question without options has none', async (t) => {
 	t.equal((await ada.call(`ask-responses/${question_id}`, { answer: '' })).status, 200, 'the answer may be empty')
 })
 
-void t.test('one run may ask again and again', async (t) => {
+void t.test('a run can ask several questions', async (t) => {
 	const ada = await follow(t, gateway, 'insistent')
 	const run_id = await ada.start([ask('First?'), ask('Second?'), ask('Third?')].join('\n'))
 	for (const [at, answer] of ['one', 'two', 'three'].entries()) {
@@ -89,10 +89,14 @@ void t.test('one run may ask again and again', async (t) => {
 		results.map((event) => event.payload.result),
 		['{"answer":"one"}', '{"answer":"two"}', '{"answer":"three"}'],
 	)
-	t.equal(new Set(ada.eventsOf(run_id).map((event) => event.payload.question_id)).size, 4, 'three ids, and none')
+	t.equal(
+		new Set(ada.eventsOf(run_id).map((event) => event.payload.question_id)).size,
+		4,
+		'three ids, and events without one',
+	)
 })
 
-void t.test('a paused run holds up those behind it, until it is answered', async (t) => {
+void t.test('a paused run blocks the runs behind it until its question is answered', async (t) => {
 	const ada = await follow(t, gateway, 'holder')
 	const { run_id, question_id } = await pause(ada, ask('Go on?'))
 	const behind = await ada.start('Behind it.')
@@ -106,7 +110,7 @@ void t.test('a paused run holds up those behind it, until it is answered', async
 	)
 })
 
-void t.test('questions of several agents are apart', async (t) => {
+void t.test('an agent has no access to the questions of another one', async (t) => {
 	const ada = await follow(t, gateway, 'apart-1')
 	const bob = await follow(t, gateway, 'apart-2')
 	const { run_id, question_id } = await pause(ada, ask('Mine?'))
@@ -131,7 +135,7 @@ void t.test('a question is answered once', async (t) => {
 	t.equal(ada.typesOf(run_id).filter((type) => type === 'question.answered').length, 1)
 })
 
-void t.test('a bad answer is refused, and the question stays open', async (t) => {
+void t.test('an invalid answer is refused, and the question stays open', async (t) => {
 	const ada = await follow(t, gateway, 'strict')
 	const { run_id, question_id } = await pause(ada, ask('Well?'))
 	const path = `ask-responses/${question_id}`
@@ -161,7 +165,7 @@ void t.test('a bad answer is refused, and the question stays open', async (t) =>
 	t.equal((await ada.call('questions')).body.length, 1)
 })
 
-void t.test('an answer in the very moment of the question counts', async (t) => {
+void t.test('an answer right after question.asked is accepted', async (t) => {
 	const ada = await follow(t, gateway, 'quick')
 	for (let round = 0; round < 10; round++) {
 		const run_id = await ada.start(`${ask(`Round ${round}?`)}\n${ask('Sure?')}`)
@@ -175,7 +179,7 @@ void t.test('an answer in the very moment of the question counts', async (t) => 
 	t.strictSame((await ada.call('questions')).body, [])
 })
 
-void t.test('who hears run.paused reads the run as paused', async (t) => {
+void t.test('once run.paused has arrived, the run is read as paused', async (t) => {
 	const ada = await follow(t, gateway, 'paused-reader')
 	for (let round = 0; round < 10; round++) {
 		const { run_id, question_id } = await pause(ada, ask('Well?'))
@@ -185,7 +189,7 @@ void t.test('who hears run.paused reads the run as paused', async (t) => {
 	}
 })
 
-void t.test('wrong arguments of ask do not pause the run', async (t) => {
+void t.test('invalid arguments of ask do not pause the run', async (t) => {
 	const ada = await follow(t, gateway, 'clumsy')
 	for (const [args, says] of [
 		['{}', /"question" is required/],
@@ -203,13 +207,13 @@ void t.test('wrong arguments of ask do not pause the run', async (t) => {
 	}
 })
 
-void t.test('a call of a primitive tells of its beginning and its end', async (t) => {
+void t.test('a call of a primitive emits events at its start and its end', async (t) => {
 	const ada = await follow(t, gateway, 'caller')
 	const run_id = await ada.complete(
 		'/tool memory.stm_write {"key":"a","value":[1,{"b":null}]}\n/tool memory.stm_read {"key":"a"}',
 	)
-	const told = ada.eventsOf(run_id).filter((event) => event.event_type.startsWith('primitive.'))
-	t.match(told, [
+	const events = ada.eventsOf(run_id).filter((event) => event.event_type.startsWith('primitive.'))
+	t.match(events, [
 		{
 			event_type: 'primitive.called',
 			payload: { primitive: 'memory.stm_write', call_id: String, arguments: '{"key":"a","value":[1,{"b":null}]}' },
@@ -218,12 +222,12 @@ void t.test('a call of a primitive tells of its beginning and its end', async (t
 		{ event_type: 'primitive.called', payload: { primitive: 'memory.stm_read', arguments: '{"key":"a"}' } },
 		{ event_type: 'primitive.result', payload: { result: '{"key":"a","value":[1,{"b":null}]}' } },
 	])
-	const ids = told.map((event) => event.payload.call_id)
-	t.ok(ids[0] === ids[1] && ids[2] === ids[3] && ids[0] !== ids[2], 'a call_id joins the two')
+	const ids = events.map((event) => event.payload.call_id)
+	t.ok(ids[0] === ids[1] && ids[2] === ids[3] && ids[0] !== ids[2], 'both have the same call_id')
 	t.match(await ada.read(run_id), { answer: /\[1,\{"b":null\}\]/ })
 })
 
-void t.test('a call that fails is told to the model, and the run goes on', async (t) => {
+void t.test('a failed call is reported to the model, and the run continues', async (t) => {
 	const ada = await follow(t, gateway, 'failing')
 	for (const [line, code, says] of [
 		['/tool nothing.here {}', 'tool_unknown', /there is no tool "nothing.here"; there are: .*memory.stm_read/],
@@ -239,7 +243,7 @@ void t.test('a call that fails is told to the model, and the run goes on', async
 	}
 })
 
-void t.test('short-term memory holds 64 notes, and its latest messages', async (t) => {
+void t.test('short-term memory has at most 64 notes, and the latest messages', async (t) => {
 	const ada = await follow(t, gateway, 'notes', { config: { limits: { steps: 100 } } })
 	const write = (n: number, value: unknown): string =>
 		`/tool memory.stm_write ${JSON.stringify({ key: `note ${n}`, value })}`
@@ -288,7 +292,7 @@ void t.test('a paused run survives a restart, and its answer completes it', asyn
 	t.ok(sequences.every((one, at) => at === 0 || one > (sequences[at - 1] ?? 0)))
 })
 
-void t.test('runs that are killed while they pause are paused afterwards, and have asked once', async (t) => {
+void t.test('runs that pause during a kill are paused afterwards, and have asked once', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await spawnGateway(home)
@@ -309,8 +313,8 @@ void t.test('runs that are killed while they pause are paused afterwards, and ha
 
 	const second = await startGateway({ home })
 	t.teardown(() => second.stop())
-	const audit = await openStream(second.url, { query: { event_type: 'run.completed' } })
-	t.teardown(() => audit.close())
+	const completed = await openStream(second.url, { query: { event_type: 'run.completed' } })
+	t.teardown(() => completed.close())
 	for (const { name, run_id } of runs) {
 		const run: Answer = await eventually(
 			async () => (await second.request('GET', `/v1/runs/${run_id}`)).body,
@@ -320,7 +324,7 @@ void t.test('runs that are killed while they pause are paused afterwards, and ha
 		const path = `/v1/agents/${name}/ask-responses/${run.question.question_id}`
 		t.equal((await second.request('POST', path, { body: { answer: 'yes' } })).status, 200)
 	}
-	await audit.waitFor('run.completed', runs.length)
+	await completed.waitFor('run.completed', runs.length)
 	for (const { run_id } of runs) {
 		t.match((await second.request('GET', `/v1/runs/${run_id}`)).body, { status: 'completed', answer: /yes/ })
 		const { events } = (await second.request('GET', `/v1/audit?run_id=${run_id}`)).body
@@ -330,14 +334,17 @@ void t.test('runs that are killed while they pause are paused afterwards, and ha
 	}
 })
 
-void t.test('the model is not asked again for what it said before the restart', async (t) => {
+void t.test('a model call from before the restart is not repeated', async (t) => {
 	const model = await startHeldModel()
-	const home = makeHome({
-		config: `server:\n  shutdown_grace_s: 0\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
-	})
+	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${providersAt({ held: model.url })}` })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	t.teardown(() => model.stop())
-	const run_id = await startAndPause(t)
+	const first = await startGateway({ home })
+	const before = await follow(t, first, 'ada')
+	const run_id = await before.start('What shall it be?')
+	;(await model.called('What shall it be?')).callTool('ask', '{"question":"Which colour?"}')
+	await before.heard(run_id, 'run.paused')
+	await first.stop()
 
 	const second = await startGateway({ home })
 	t.teardown(() => second.stop())
@@ -354,15 +361,4 @@ void t.test('the model is not asked again for what it said before the restart', 
 	call.answer('blue it is')
 	await after.ended(run_id)
 	t.match(await after.read(run_id), { status: 'completed', answer: 'Well, blue it is' })
-
-	async function startAndPause(t: Test): Promise<string> {
-		const first = await startGateway({ home })
-		const before = await follow(t, first, 'ada')
-		const run = await before.start('What shall it be?')
-		const held = await model.called('What shall it be?')
-		held.callTool('ask', '{"question":"Which colour?"}')
-		await before.heard(run, 'run.paused')
-		await first.stop()
-		return run
-	}
 })

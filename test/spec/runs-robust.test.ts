@@ -1,10 +1,11 @@
-/** Plugins and models that misbehave: only what is theirs fails. */
+/** A plugin or model that misbehaves fails only its own calls. */
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
 
-void t.test('plugins that do not say, or say nonsense, of their tools hold up no run', async (t) => {
+void t.test('plugins whose lists of tools hang or are invalid do not delay runs', async (t) => {
 	const gateway = await startGateway({
 		config: 'plugins:\n  mute: true\n  odd: true\n  good: true\n',
 		files: {
@@ -20,7 +21,7 @@ void t.test('plugins that do not say, or say nonsense, of their tools hold up no
 	t.match(await ada.read(await ada.complete('/tool fine {}')), { status: 'completed', answer: /fine answered/ })
 })
 
-void t.test('what a tool throws, tells or answers fails its call alone', async (t) => {
+void t.test('an invalid error, event or result of a tool fails only its call', async (t) => {
 	const gateway = await startGateway({
 		config: 'plugins:\n  wild: true\n',
 		files: {
@@ -30,7 +31,7 @@ void t.test('what a tool throws, tells or answers fails its call alone', async (
 					text: () => { throw 'no' },
 					cycle: () => { const a = {}; a.a = a; return a },
 					big: () => 1n,
-					told: (args, call) => { call.emit(null) },
+					event: (args, call) => { call.emit(null) },
 				}
 				export default { name: 'wild', start: (ctx) => {
 					for (const [name, run] of Object.entries(acts)) ctx.primitive({ name: 'wild.' + name, description: name, run })
@@ -39,17 +40,17 @@ void t.test('what a tool throws, tells or answers fails its call alone', async (
 	})
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
-	for (const name of ['nothing', 'text', 'cycle', 'big', 'told']) {
+	for (const name of ['nothing', 'text', 'cycle', 'big', 'event']) {
 		const run_id = await ada.complete(`/tool wild.${name} {}`)
 		t.match(await ada.read(run_id), { status: 'completed' }, name)
 		t.ok(ada.typesOf(run_id).includes('primitive.failed'), name)
 	}
 })
 
-void t.test('an answer that cannot be kept fails its run at once, and the model is not asked again', async (t) => {
+void t.test('an answer that is too large to store fails its run at once, without a retry', async (t) => {
 	const model = await startModelServer()
 	const gateway = await startGateway({
-		config: `providers:\n  main:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: test\n`,
+		config: providersAt({ main: model.url }),
 	})
 	t.teardown(async () => {
 		await gateway.stop()

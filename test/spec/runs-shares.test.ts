@@ -7,25 +7,19 @@ import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import type { HeldModel } from '../support/held-model.ts'
+import { providersAt } from '../support/providers.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
-/** Two runs at the same time, and a reserve of one. */
+/** A gateway that executes two runs at a time, with a reserve of one. */
 async function start(t: Test, more = ''): Promise<{ gateway: TestGateway; model: HeldModel }> {
 	const model = await startHeldModel()
 	const gateway = await startGateway({
 		config: `server:
   shutdown_grace_s: 0
 workers: {threads: 1, runs_per_thread: 2}
-default_provider: held
-providers:
-  held:
-    kind: openai
-    base_url: ${model.url}
-    api_key: sk-held
-    model: held-1
-plugins: {openai-api: true}
+${providersAt({ held: model.url })}plugins: {openai-api: true}
 ${more}`,
 	})
 	t.teardown(async () => {
@@ -35,58 +29,62 @@ ${more}`,
 	return { gateway, model }
 }
 
-/** Starts a run in a conversation of its own; settles with the status when it has ended. */
-async function ask(gateway: TestGateway, agent: string, content: string): Promise<{ status: number; body: unknown }> {
+/** Runs a prompt in a new conversation; settles when the run has ended. */
+function complete(gateway: TestGateway, agent: string, content: string): Promise<{ status: number }> {
 	return gateway.request('POST', '/v1/chat/completions', {
 		body: { model: agent, messages: [{ role: 'user', content }] },
 	})
 }
 
-const runsOf = async (gateway: TestGateway, agent: string): Promise<number> =>
-	(await gateway.request('GET', `/v1/agents/${agent}/runs`)).body.length
+/** Runs prompts in new conversations, in this order: starts the next run once the one before is listed. */
+async function startInOrder(
+	gateway: TestGateway,
+	agent: string,
+	...prompts: string[]
+): Promise<Promise<{ status: number }>[]> {
+	const count = async (): Promise<number> => (await gateway.request('GET', `/v1/agents/${agent}/runs`)).body.length
+	const replies: Promise<{ status: number }>[] = []
+	for (const prompt of prompts) {
+		const before = await count()
+		replies.push(complete(gateway, agent, prompt))
+		await eventually(async () => (await count()) > before)
+	}
+	return replies
+}
 
 /**
- * Settles once `count` runs wait for a place in the worker pool. A run is listed as soon as it is stored, and waits for its
- * place once its job is claimed: either may come first.
+ * Settles once `count` runs wait for a place in the worker pool. A run waits for its place once its job is claimed, which may
+ * be before or after it is listed.
  */
 async function waitForPlace(gateway: TestGateway, count: number): Promise<void> {
 	const line = `\nsvc_worker_pool_runs{state="waiting"} ${count}\n`
 	await eventually(async () => (await gateway.request<string>('GET', '/metrics')).body.includes(line))
 }
 
-void t.test('the runs of one agent hold up no other, and agents take turns', async (t) => {
+void t.test('the runs of one agent do not block another agent, and agents take turns', async (t) => {
 	const { gateway, model } = await start(t)
 	for (const name of ['ada', 'bob', 'cleo']) await follow(t, gateway, name)
-	const flood: Promise<unknown>[] = []
-	for (const prompt of ['a1', 'a2', 'a3', 'a4']) {
-		flood.push(ask(gateway, 'ada', prompt))
-		await eventually(async () => (await runsOf(gateway, 'ada')) === flood.length)
-	}
+	const flood = await startInOrder(gateway, 'ada', 'a1', 'a2', 'a3', 'a4')
 	await Promise.all([model.called('a1'), model.called('a2')])
-	const bob = ask(gateway, 'bob', 'b1')
+	const bob = complete(gateway, 'bob', 'b1')
 	;(await model.called('b1')).answer('Done.')
 	t.equal((await bob).status, 200)
 	const prompts = (): string[] => model.calls.map(({ prompt }) => prompt)
 	t.strictSame(new Set(prompts()), new Set(['a1', 'a2', 'b1']), 'the runs of ada still wait')
 
-	const second = ask(gateway, 'bob', 'b2')
+	const second = complete(gateway, 'bob', 'b2')
 	await model.called('b2')
-	const cleo = ask(gateway, 'cleo', 'c1')
+	const cleo = complete(gateway, 'cleo', 'c1')
 	await waitForPlace(gateway, 3)
 	for (const prompt of ['a1', 'a2', 'a3', 'a4', 'b2', 'c1']) (await model.called(prompt)).answer('Done.')
 	await Promise.all([...flood, second, cleo])
 	t.ok(prompts().indexOf('c1') < prompts().indexOf('a4'), 'cleo goes before the last of ada')
 })
 
-void t.test('a run that waits for a place survives a reload, and can be stopped', async (t) => {
+void t.test('a run that waits for a place survives a reload, and can be cancelled', async (t) => {
 	const { gateway, model } = await start(t)
 	await follow(t, gateway, 'ada')
-	const prompts = ['a1', 'a2', 'a3', 'a4']
-	const flood: Promise<{ status: number }>[] = []
-	for (const prompt of prompts) {
-		flood.push(ask(gateway, 'ada', prompt))
-		await eventually(async () => (await runsOf(gateway, 'ada')) === flood.length)
-	}
+	const flood = await startInOrder(gateway, 'ada', 'a1', 'a2', 'a3', 'a4')
 	await Promise.all([model.called('a1'), model.called('a2')])
 	const runs = (await gateway.request('GET', '/v1/agents/ada/runs')).body as { run_id: string; prompt: string }[]
 	const last = runs.find(({ prompt }) => prompt.includes('a4'))?.run_id ?? ''
@@ -99,27 +97,19 @@ void t.test('a run that waits for a place survives a reload, and can be stopped'
 	await eventually(async () => (await generation()) > before)
 	for (const prompt of ['a1', 'a2', 'a3']) (await model.called(prompt)).answer('Done.')
 	t.strictSame(
-		(await Promise.all(flood.slice(0, 3))).map((one) => one.status),
+		(await Promise.all(flood.slice(0, 3))).map((reply) => reply.status),
 		[200, 200, 200],
 	)
 	await flood[3]
-	t.strictSame(model.calls.map(({ prompt }) => prompt).toSorted(), ['a1', 'a2', 'a3'], 'each once')
+	t.strictSame(model.calls.map(({ prompt }) => prompt).toSorted(), ['a1', 'a2', 'a3'], 'each called once')
 })
 
-void t.test('only so many runs of one agent wait, and of all agents', async (t) => {
+void t.test('the waiting runs of one agent and of all agents are limited', async (t) => {
 	const { gateway, model } = await start(t, 'runs: {max_waiting_per_agent: 2, max_waiting_total: 3}\n')
 	for (const name of ['ada', 'bob', 'cleo']) await follow(t, gateway, name)
-	const asked: Promise<unknown>[] = []
-	const wait = async (name: string, ...prompts: string[]): Promise<void> => {
-		for (const prompt of prompts) {
-			const before = await runsOf(gateway, name)
-			asked.push(ask(gateway, name, prompt))
-			await eventually(async () => (await runsOf(gateway, name)) > before)
-		}
-	}
-	await wait('ada', 'a1', 'a2')
+	const replies = await startInOrder(gateway, 'ada', 'a1', 'a2')
 	await Promise.all([model.called('a1'), model.called('a2')])
-	await wait('ada', 'a3', 'a4')
+	replies.push(...(await startInOrder(gateway, 'ada', 'a3', 'a4')))
 	await waitForPlace(gateway, 2)
 	const startRun = (name: string) => gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt: 'more' } })
 	refused(t, await startRun('ada'), {
@@ -127,9 +117,9 @@ void t.test('only so many runs of one agent wait, and of all agents', async (t) 
 		code: 'queue_full',
 		says: /2 runs of this agent wait already.*runs\.max_waiting_per_agent/,
 	})
-	await wait('bob', 'b1')
+	replies.push(...(await startInOrder(gateway, 'bob', 'b1')))
 	await model.called('b1')
-	await wait('bob', 'b2')
+	replies.push(...(await startInOrder(gateway, 'bob', 'b2')))
 	await waitForPlace(gateway, 3)
 	refused(t, await startRun('cleo'), {
 		status: 429,
@@ -137,11 +127,11 @@ void t.test('only so many runs of one agent wait, and of all agents', async (t) 
 		says: /3 runs of all agents wait for a thread already.*runs\.max_waiting_total/,
 	})
 	for (const prompt of ['a1', 'a2', 'b1', 'a3', 'a4', 'b2']) (await model.called(prompt)).answer('Done.')
-	await Promise.all(asked)
-	t.equal((await startRun('cleo')).status, 200, 'there is room again')
+	await Promise.all(replies)
+	t.equal((await startRun('cleo')).status, 200, 'a place is free again')
 })
 
-void t.test('only so many agents can be created', async (t) => {
+void t.test('agents.max_agents limits the number of agents', async (t) => {
 	const { gateway } = await start(t, 'agents: {max_agents: 2}\n')
 	const create = (name: string) => gateway.request('POST', '/v1/agents', { body: { name } })
 	t.strictSame([(await create('ada')).status, (await create('bob')).status], [201, 201])

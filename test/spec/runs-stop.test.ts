@@ -1,14 +1,15 @@
-/** What runs do side by side and one after another, and how they are stopped and cancelled, over HTTP. */
+/** The order of runs, and how they are stopped and cancelled, over HTTP. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import type { HeldModel } from '../support/held-model.ts'
+import { providersAt } from '../support/providers.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 
-/** A tool that does not hear of a stop: it goes on until somebody opens the gate. */
+/** A tool that ignores a stop: it waits until POST /v1/gate. */
 const gate = `
 const waiting = []
 export default {
@@ -27,21 +28,14 @@ export default {
 }
 `
 
-/** A gateway whose default model answers when the test says so; agents with the provider `offline` are answered at once. */
+/** A gateway whose default model answers on command. The provider `offline` answers at once. */
 async function start(t: Test, more = ''): Promise<{ gateway: TestGateway; model: HeldModel }> {
 	const model = await startHeldModel()
 	const gateway = await startGateway({
 		config: `server:
   shutdown_grace_s: 0
 default_provider: held
-providers:
-  held:
-    kind: openai
-    base_url: ${model.url}
-    api_key: test
-    model: held
-  offline:
-    kind: offline
+${providersAt({ held: model.url })}  offline: { kind: offline }
 plugins:
   gate: true
 ${more}`,
@@ -56,13 +50,13 @@ ${more}`,
 
 const offline = { config: { provider: 'offline' } }
 
-void t.test('runs of one conversation go one after another, those of another agent beside them', async (t) => {
+void t.test('runs of one conversation execute in order, and those of another agent in parallel', async (t) => {
 	const { gateway, model } = await start(t)
 	const ada = await follow(t, gateway, 'ada')
 	const bob = await follow(t, gateway, 'bob')
 	const first = await ada.start('a1')
 	const reply = await ada.call('runs', { prompt: 'a2' })
-	t.equal(reply.body.status, 'started', "the spec's word, also for one that waits")
+	t.equal(reply.body.status, 'started', "the spec's status, even for a queued run")
 	const second = reply.body.run_id
 	const third = await ada.start('a3')
 	const other = await bob.start('b1')
@@ -101,7 +95,7 @@ void t.test('runs of one conversation go one after another, those of another age
 	)
 })
 
-void t.test('no waiting run asks its model while its agent is being stopped', async (t) => {
+void t.test('no waiting run calls its model while its agent is being stopped', async (t) => {
 	const { gateway, model } = await start(t, 'workers: {threads: 1, runs_per_thread: 4}\n')
 	const ada = await follow(t, gateway, 'ada')
 	const conversations = Array.from({ length: 40 }, (_, n) => `c${n}`)
@@ -119,17 +113,17 @@ void t.test('no waiting run asks its model while its agent is being stopped', as
 	const next = await ada.start('Go on.')
 	;(await model.called('Go on.')).answer('done')
 	t.equal((await ada.ended(next)).event_type, 'run.completed')
-	t.equal(model.calls.length, before + 1, 'none of them asks later')
+	t.equal(model.calls.length, before + 1, 'none of them calls it later')
 })
 
-void t.test('a failed run does not hold up those behind it', async (t) => {
+void t.test('a failed run does not block the runs behind it', async (t) => {
 	const { gateway } = await start(t)
 	const ada = await follow(t, gateway, 'ada', { config: { provider: 'nowhere' } })
 	const runs = [await ada.start('one'), await ada.start('two'), await ada.start('three')]
 	for (const run of runs) t.equal((await ada.ended(run)).event_type, 'run.failed')
 })
 
-void t.test('only so many runs may wait in a conversation', async (t) => {
+void t.test('runs.max_waiting limits the waiting runs of a conversation', async (t) => {
 	const { gateway, model } = await start(t, 'runs:\n  max_waiting: 2\n')
 	const ada = await follow(t, gateway, 'ada')
 	const bob = await follow(t, gateway, 'bob')
@@ -139,19 +133,19 @@ void t.test('only so many runs may wait in a conversation', async (t) => {
 	const reply = await ada.call('runs', { prompt: 'a4' })
 	refused(t, reply, { status: 429, code: 'queue_full', says: /2 runs wait .*stop the agent/ })
 	t.match(reply.headers.get('retry-after'), /^[1-9]\d*$/)
-	t.equal((await ada.call('runs')).body.length, 3, 'what was refused is not there')
+	t.equal((await ada.call('runs')).body.length, 3, 'a refused run is not listed')
 	await bob.start('b1')
 
 	const a1 = await model.called('a1')
 	a1.answer('done')
 	await ada.ended(first)
 	await ada.read(first)
-	t.equal((await ada.call('runs', { prompt: 'a4' })).status, 200, 'there is room again')
+	t.equal((await ada.call('runs', { prompt: 'a4' })).status, 200, 'a place is free again')
 	const crowd = await Promise.all(Array.from({ length: 10 }, () => ada.call('runs', { prompt: 'crowd' })))
-	t.strictSame(new Set(crowd.map((one) => one.status)), new Set([429]), 'also for many at the same time')
+	t.strictSame(new Set(crowd.map((one) => one.status)), new Set([429]), 'concurrent requests do not exceed the limit')
 })
 
-void t.test('a stop is true when it answers', async (t) => {
+void t.test('a stop answers once all runs have stopped', async (t) => {
 	const { gateway, model } = await start(t)
 	const ada = await follow(t, gateway, 'ada')
 	const bob = await follow(t, gateway, 'bob')
@@ -177,9 +171,9 @@ void t.test('a stop is true when it answers', async (t) => {
 		t.equal(own.filter((event: { event_type: string }) => /run\.(stopped|completed)/.test(event.event_type)).length, 1)
 	}
 	await a1.hungUp
-	t.equal(model.calls.filter((call) => call.prompt.startsWith('a')).length, 1, 'those that waited never began')
+	t.equal(model.calls.filter((call) => call.prompt.startsWith('a')).length, 1, 'the queued runs never called the model')
 
-	t.ok(b1.open, 'another agent goes on')
+	t.ok(b1.open, 'the run of another agent continues')
 	b1.answer('done')
 	t.equal((await bob.ended(other)).event_type, 'run.completed')
 
@@ -188,18 +182,14 @@ void t.test('a stop is true when it answers', async (t) => {
 	a4.answer('done')
 	await ada.ended(next)
 	for (const run of [active, ...queued])
-		t.equal(
-			ada.stream.events.findLast((event) => event.run_id === run)?.event_type,
-			'run.stopped',
-			'and no event later',
-		)
+		t.equal(ada.stream.events.findLast((event) => event.run_id === run)?.event_type, 'run.stopped', 'no later event')
 	t.strictSame(
 		(await ada.call('history')).body.map((message: { content: string }) => message.content),
 		['a1', 'a4', 'Well, done'],
 	)
 })
 
-void t.test('a stop ends a run whose tool does not hear of it, and the result of that tool is dropped', async (t) => {
+void t.test('a stop ends a run whose tool ignores it, and the result of the tool is discarded', async (t) => {
 	const { gateway } = await start(t)
 	const ada = await follow(t, gateway, 'ada', offline)
 	const run = await ada.start('/tool gate.wait {}')
@@ -213,7 +203,7 @@ void t.test('a stop ends a run whose tool does not hear of it, and the result of
 	t.match(events, [{ event_type: 'run.stopped' }, { event_type: 'primitive.called' }])
 })
 
-void t.test('a stop takes paused runs and those behind them', async (t) => {
+void t.test('a stop stops paused runs and the runs behind them', async (t) => {
 	const { gateway } = await start(t)
 	const ada = await follow(t, gateway, 'ada', offline)
 	const paused = await ada.start('/tool ask {"question":"Go on?"}')
@@ -231,7 +221,7 @@ void t.test('a stop takes paused runs and those behind them', async (t) => {
 	await ada.complete('Hello again.')
 })
 
-void t.test('a stop in the moment in which a run begins, waits or ends leaves nothing behind', async (t) => {
+void t.test('a stop while a run starts, pauses or ends results in exactly one final event', async (t) => {
 	const { gateway } = await start(t)
 	const ada = await follow(t, gateway, 'ada', offline)
 	const prompts = ['Hello.', '/tool ask {"question":"Go on?"}', '/tool memory.stm_read {}']
@@ -240,7 +230,7 @@ void t.test('a stop in the moment in which a run begins, waits or ends leaves no
 		const prompt = prompts[round % prompts.length] ?? ''
 		const run = await ada.start(prompt)
 		runs.push(run)
-		// Each time a little later in the run's life.
+		// Each time at a later point of the run.
 		const wait = ['', 'run.started', 'model.request', 'model.response'][Math.floor(round / prompts.length) % 4]
 		if (wait) await ada.heard(run, wait)
 		t.equal((await ada.call('stop', {})).status, 200)
@@ -253,13 +243,13 @@ void t.test('a stop in the moment in which a run begins, waits or ends leaves no
 		const ends = events.filter((event: { event_type: string }) =>
 			/run\.(completed|failed|stopped)/.test(event.event_type),
 		)
-		t.equal(ends.length, 1, 'it ends once')
-		t.equal(events[0]?.event_id, ends[0]?.event_id, 'and nothing comes after that')
+		t.equal(ends.length, 1, 'one final event')
+		t.equal(events[0]?.event_id, ends[0]?.event_id, 'no later event')
 		t.equal((await ada.read(run)).status, ends[0]?.event_type.slice(4))
 	}
 })
 
-void t.test('a stop without anything to stop is no error, and takes no parameters', async (t) => {
+void t.test('a stop without runs succeeds, and accepts no parameters', async (t) => {
 	const { gateway } = await start(t)
 	const ada = await follow(t, gateway, 'ada', offline)
 	t.strictSame((await ada.call('stop', {})).body, { agent: 'ada', status: 'stopped' })
@@ -269,7 +259,7 @@ void t.test('a stop without anything to stop is no error, and takes no parameter
 	refused(t, await ada.call('stop', '{'), { status: 400, code: 'invalid_request', says: /JSON/ })
 })
 
-void t.test('one run is cancelled, and those behind it go on', async (t) => {
+void t.test('a cancel stops one run, and the runs behind it continue', async (t) => {
 	const { gateway, model } = await start(t)
 	const ada = await follow(t, gateway, 'ada')
 	const [first, second, third] = [await ada.start('a1'), await ada.start('a2'), await ada.start('a3')]
@@ -280,7 +270,7 @@ void t.test('one run is cancelled, and those behind it go on', async (t) => {
 	const waiting = await cancel(second)
 	t.equal(waiting.status, 200)
 	t.match(waiting.body, { run_id: second, agent: 'ada', status: 'stopped', started_at: null })
-	t.ok(a1.open, 'the active one goes on')
+	t.ok(a1.open, 'the active run continues')
 
 	const active = await cancel(first, {})
 	t.match(active.body, { run_id: first, status: 'stopped', ended_at: String })
@@ -301,7 +291,7 @@ void t.test('one run is cancelled, and those behind it go on', async (t) => {
 	refused(t, await cancel(third, { why: 'x' }), { status: 400, code: 'invalid_request', path: 'why' })
 })
 
-void t.test('many cancels of one run at the same time end it once', async (t) => {
+void t.test('concurrent cancels stop a run once', async (t) => {
 	const { gateway, model } = await start(t)
 	const ada = await follow(t, gateway, 'ada')
 	const run = await ada.start('a1')

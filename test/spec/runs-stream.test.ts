@@ -9,20 +9,19 @@ t.teardown(() => gateway.stop())
 const RUNS = '/v1/agents/ada/runs'
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 
-const stream = (
+const startStream = (
 	body: object,
 	options: { headers?: Record<string, string>; token?: string } = {},
 ): Promise<TestStream> => openStream(gateway.url, { path: RUNS, body, ...options })
-const start = async (body: object) => (await gateway.request('POST', RUNS, { body })).body
-const typesOf = (one: TestStream): string[] => one.events.map(({ event_type }) => event_type)
-const textOf = (one: TestStream): string =>
-	one.events
+const typesOf = ({ events }: TestStream): string[] => events.map(({ event_type }) => event_type)
+const textOf = ({ events }: TestStream): string =>
+	events
 		.filter(({ event_type }) => event_type === 'model.stream')
 		.map(({ payload }) => payload.content)
 		.join('')
 
-void t.test('a run is answered with its events and the pieces of its answer, to its end', async (t) => {
-	const one = await stream({ prompt: 'Tell me something.', conversation: 'telling' })
+void t.test('the response streams all events of the run, including model.stream, to its end', async (t) => {
+	const one = await startStream({ prompt: 'Tell me something.', conversation: 'telling' })
 	t.equal(await one.closed, 'end')
 	const run_id = one.headers['x-svc-run-id']
 	t.match(one.headers, { 'content-type': 'text/event-stream', location: `/v1/events/stream?run_id=${run_id}` })
@@ -31,7 +30,7 @@ void t.test('a run is answered with its events and the pieces of its answer, to 
 	t.equal(one.retry, 3000)
 	t.notOk(one.ids.includes(''))
 	const answer = one.events.find(({ event_type }) => event_type === 'message.assistant')?.payload.content
-	t.equal(textOf(one), answer, 'no piece is missing')
+	t.equal(textOf(one), answer, 'no part is missing')
 	const order = one.events.map(({ sequence }) => sequence)
 	t.equal(order[0], 1)
 	t.strictSame(
@@ -40,7 +39,7 @@ void t.test('a run is answered with its events and the pieces of its answer, to 
 	)
 })
 
-void t.test('a stream that breaks off anywhere has named no event that is not complete', async (t) => {
+void t.test('an id follows only a complete event, wherever the stream is interrupted', async (t) => {
 	const { body } = await send<string>(gateway.url + RUNS, 'POST', {
 		body: { prompt: 'Tell me something.', conversation: 'breaking off' },
 		headers: { accept: 'text/event-stream' },
@@ -51,62 +50,59 @@ void t.test('a stream that breaks off anywhere has named no event that is not co
 	for (const [at, line] of lines.entries()) if (line.startsWith('id: ')) t.ok(isEvent(lines[at - 1] ?? ''), line)
 })
 
-void t.test('what a client that left has missed comes from the events address', async (t) => {
-	const one = await stream({ prompt: '/tool ask {"question": "Which one?"}', conversation: 'leaving' })
+void t.test('a client that disconnected gets the missed events from the event stream', async (t) => {
+	const one = await startStream({ prompt: '/tool ask {"question": "Which one?"}', conversation: 'leaving' })
 	const asked = await one.waitFor('question.asked')
-	const place = one.ids[one.events.indexOf(asked)] ?? ''
+	const position = one.ids[one.events.indexOf(asked)] ?? ''
 	one.close()
 	const question = String(asked.payload.question_id)
 	await gateway.request('POST', `/v1/agents/ada/ask-responses/${question}`, { body: { answer: 'this one' } })
-	const rest = await openStream(gateway.url, { path: String(one.headers.location), lastEventId: place })
+	const rest = await openStream(gateway.url, { path: String(one.headers.location), lastEventId: position })
 	await rest.waitFor('run.completed')
 	t.equal(typesOf(rest).includes('question.asked'), false)
 	t.ok(typesOf(rest).includes('question.answered'))
 	rest.close()
 })
 
-void t.test(
-	'the same request continues behind the event that it names; without a key it would be a second run',
-	async (t) => {
-		const headers = { 'idempotency-key': 'continued' }
-		const body = { prompt: 'Once, continued.', conversation: 'continued' }
-		const first = await stream(body, { headers })
-		await first.closed
-		const again = await stream(body, { headers: { ...headers, 'last-event-id': first.ids[0] ?? '' } })
-		t.equal(await again.closed, 'end')
-		const kept = (one: TestStream): unknown[] =>
-			one.events.filter(({ event_type }) => event_type !== 'model.stream').map(({ event_id }) => event_id)
-		t.strictSame(kept(again), kept(first).slice(1))
-		t.equal(again.headers['x-svc-run-id'], first.headers['x-svc-run-id'])
-		const second = await gateway.request('POST', RUNS, {
-			body,
-			headers: { accept: 'text/event-stream', 'last-event-id': first.ids[0] ?? '' },
-		})
-		t.match(second, { status: 400, body: { code: 'invalid_request', message: /Idempotency-Key/ } })
-	},
-)
+void t.test('a repeated request resumes after Last-Event-ID, which requires an idempotency key', async (t) => {
+	const headers = { 'idempotency-key': 'continued' }
+	const body = { prompt: 'Once, continued.', conversation: 'continued' }
+	const first = await startStream(body, { headers })
+	await first.closed
+	const again = await startStream(body, { headers: { ...headers, 'last-event-id': first.ids[0] ?? '' } })
+	t.equal(await again.closed, 'end')
+	const stored = ({ events }: TestStream): unknown[] =>
+		events.filter(({ event_type }) => event_type !== 'model.stream').map(({ event_id }) => event_id)
+	t.strictSame(stored(again), stored(first).slice(1))
+	t.equal(again.headers['x-svc-run-id'], first.headers['x-svc-run-id'])
+	const second = await gateway.request('POST', RUNS, {
+		body,
+		headers: { accept: 'text/event-stream', 'last-event-id': first.ids[0] ?? '' },
+	})
+	t.match(second, { status: 400, body: { code: 'invalid_request', message: /Idempotency-Key/ } })
+})
 
-void t.test('a repeated stream ends, whatever position it names', async (t) => {
+void t.test('a repeated stream ends, whichever position it names', async (t) => {
 	const headers = { 'idempotency-key': 'forged' }
 	const body = { prompt: 'Once, forged.', conversation: 'forged' }
-	const first = await stream(body, { headers })
+	const first = await startStream(body, { headers })
 	await first.closed
 	const head = first.ids.at(-1) ?? ''
 	for (const after of [head, '999999999999', '-1', '0', 'forged', '1e9', '~'.repeat(200)]) {
-		const again = await stream(body, { headers: { ...headers, 'last-event-id': after } })
+		const again = await startStream(body, { headers: { ...headers, 'last-event-id': after } })
 		t.equal(await again.closed, 'end', after)
 		t.equal(again.headers['x-svc-run-id'], first.headers['x-svc-run-id'])
 		const types = typesOf(first).filter((type) => type !== 'model.stream')
 		t.strictSame(typesOf(again), after === head ? [] : types, after)
 	}
-	await t.rejects(stream(body, { headers: { ...headers, 'last-event-id': '1'.repeat(201) } }), { message: /400/ })
+	await t.rejects(startStream(body, { headers: { ...headers, 'last-event-id': '1'.repeat(201) } }), { message: /400/ })
 })
 
-void t.test('the stream of a repeated request shows the first run from its beginning', async (t) => {
+void t.test('the stream of a repeated request contains the first run from its start', async (t) => {
 	const headers = { 'idempotency-key': 'twice' }
-	const first = await stream({ prompt: 'Once.', conversation: 'repeated' }, { headers })
+	const first = await startStream({ prompt: 'Once.', conversation: 'repeated' }, { headers })
 	await first.closed
-	const again = await stream({ prompt: 'Once.', conversation: 'repeated' }, { headers })
+	const again = await startStream({ prompt: 'Once.', conversation: 'repeated' }, { headers })
 	t.equal(await again.closed, 'end')
 	t.equal(again.headers['x-svc-run-id'], first.headers['x-svc-run-id'])
 	t.strictSame(
@@ -117,9 +113,9 @@ void t.test('the stream of a repeated request shows the first run from its begin
 	t.match([other.status, other.body.code], [409, 'idempotency_mismatch'])
 })
 
-void t.test('many at once: each hears its own run, whole', async (t) => {
+void t.test('concurrent streams each contain their own complete run', async (t) => {
 	const all = await Promise.all(
-		Array.from({ length: 20 }, (_, n) => stream({ prompt: `Say number ${n}.`, conversation: `many-${n}` })),
+		Array.from({ length: 20 }, (_, n) => startStream({ prompt: `Say number ${n}.`, conversation: `many-${n}` })),
 	)
 	for (const one of all) {
 		t.equal(await one.closed, 'end')
@@ -128,13 +124,13 @@ void t.test('many at once: each hears its own run, whole', async (t) => {
 	}
 })
 
-void t.test('who may not read events gets no stream, and starts nothing', async (t) => {
+void t.test('a caller without events:read gets no stream, and starts no run', async (t) => {
 	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write', 'agents:read'] } })
 	const before = (await gateway.request('GET', RUNS)).body.length
-	const refused = stream({ prompt: 'x' }, { token: body.token })
+	const refused = startStream({ prompt: 'x' }, { token: body.token })
 	await t.rejects(refused, { message: /403.*needs the scope events:read, too/ })
 	t.equal((await gateway.request('GET', RUNS)).body.length, before)
-	await t.rejects(stream({ prompt: '' }), { message: /400/ })
+	await t.rejects(startStream({ prompt: '' }), { message: /400/ })
 	const both = await gateway.request('POST', RUNS, {
 		token: body.token,
 		body: { prompt: 'x', conversation: 'both' },
@@ -143,20 +139,20 @@ void t.test('who may not read events gets no stream, and starts nothing', async 
 	t.match(both.body, { status: 'started' })
 })
 
-void t.test('an unanswered question blocks its own conversation only', async (t) => {
-	const asks = await stream({ prompt: '/tool ask {"question": "Go on?"}', conversation: 'asks' })
-	const { run_id, payload } = await asks.waitFor('question.asked')
-	const behind = await stream({ prompt: 'Behind it.', conversation: 'api:asks' })
-	await behind.waitFor('run.queued')
-	const beside = await stream({ prompt: 'Beside it.', conversation: 'Grüße & mehr' })
-	t.equal(await beside.closed, 'end')
-	const { body: waiting } = await gateway.request('GET', `/v1/runs/${behind.headers['x-svc-run-id']}`)
+void t.test('an unanswered question blocks only its own conversation', async (t) => {
+	const asking = await startStream({ prompt: '/tool ask {"question": "Go on?"}', conversation: 'asks' })
+	const { run_id, payload } = await asking.waitFor('question.asked')
+	const queued = await startStream({ prompt: 'Behind it.', conversation: 'api:asks' })
+	await queued.waitFor('run.queued')
+	const parallel = await startStream({ prompt: 'Beside it.', conversation: 'Grüße & mehr' })
+	t.equal(await parallel.closed, 'end')
+	const { body: waiting } = await gateway.request('GET', `/v1/runs/${queued.headers['x-svc-run-id']}`)
 	t.match(waiting, { status: 'queued', conversation: 'api:asks' })
 	await gateway.request('POST', `/v1/agents/ada/ask-responses/${String(payload.question_id)}`, {
 		body: { answer: 'y' },
 	})
-	t.equal(await behind.closed, 'end')
-	t.equal(await asks.closed, 'end')
+	t.equal(await queued.closed, 'end')
+	t.equal(await asking.closed, 'end')
 	const history = await gateway.request('GET', '/v1/agents/ada/history?conversation=api:asks')
 	t.strictSame(
 		history.body
@@ -167,11 +163,11 @@ void t.test('an unanswered question blocks its own conversation only', async (t)
 	t.equal((await gateway.request('GET', `/v1/runs/${run_id}`)).body.status, 'completed')
 })
 
-void t.test('a conversation is named by 1 to 200 printable characters', async (t) => {
+void t.test('the name of a conversation has 1 to 200 printable characters', async (t) => {
 	for (const conversation of ['', 'x'.repeat(201), 'a\nb', 7]) {
 		const { status, body } = await gateway.request('POST', RUNS, { body: { prompt: 'x', conversation } })
 		t.match([status, body.errors?.[0]?.path], [400, 'conversation'], String(conversation))
 	}
-	const { run_id } = await start({ prompt: 'x', conversation: 'ä'.repeat(200) })
-	t.match((await gateway.request('GET', `/v1/runs/${run_id}`)).body.conversation, /^api:[0-9a-f]{64}$/)
+	const { body } = await gateway.request('POST', RUNS, { body: { prompt: 'x', conversation: 'ä'.repeat(200) } })
+	t.match((await gateway.request('GET', `/v1/runs/${body.run_id}`)).body.conversation, /^api:[0-9a-f]{64}$/)
 })

@@ -1,7 +1,9 @@
 /** Starting runs, their events, reading them, idempotency, history and reset, over HTTP. */
 import t from 'tap'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
+import { providersAt } from '../support/providers.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { said } from '../support/said.ts'
@@ -12,7 +14,7 @@ t.teardown(() => gateway.stop())
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-void t.test('starting a run answers with run_id, agent and the status started', async (t) => {
+void t.test('starting a run returns run_id, agent and the status started', async (t) => {
 	const ada = await follow(t, gateway, 'start')
 	const { status, body } = await ada.call('runs', { prompt: 'Hello.' })
 	t.equal(status, 200)
@@ -22,7 +24,7 @@ void t.test('starting a run answers with run_id, agent and the status started', 
 	await ada.ended(run_id)
 })
 
-void t.test('a run tells of itself from run.started to run.completed', async (t) => {
+void t.test('a run emits events from run.started to run.completed', async (t) => {
 	const ada = await follow(t, gateway, 'story')
 	const run_id = await ada.complete('Hello.')
 	t.strictSame(ada.typesOf(run_id), [
@@ -54,29 +56,29 @@ void t.test('a run tells of itself from run.started to run.completed', async (t)
 	t.equal(all[0]?.sequence, 1)
 	t.ok(
 		all.every((event, at) => at === 0 || event.sequence > (all[at - 1]?.sequence ?? 0)),
-		'the sequence rises strictly, pieces of the answer included',
+		'the sequence strictly increases, including model.stream',
 	)
-	const pieces = all.filter((event) => event.event_type === 'model.stream').map((event) => event.payload.content)
-	t.ok(pieces.length > 0)
-	t.equal(pieces.join(''), events[9]?.payload.content, 'the pieces are the answer')
+	const parts = all.filter((event) => event.event_type === 'model.stream').map((event) => event.payload.content)
+	t.ok(parts.length > 0)
+	t.equal(parts.join(''), events[9]?.payload.content, 'the parts form the answer')
 	t.equal(new Set(all.map((event) => event.event_id)).size, all.length)
 })
 
-void t.test('a persona is told as message.system', async (t) => {
+void t.test('the persona is emitted as message.system', async (t) => {
 	const ada = await follow(t, gateway, 'persona', { persona: 'You are terse.' })
 	const run_id = await ada.complete('Hello.')
 	t.strictSame(ada.typesOf(run_id).slice(0, 3), ['run.started', 'message.system', 'message.user'])
 	t.match(ada.eventsOf(run_id)[1], { payload: { content: 'You are terse.' } })
 })
 
-void t.test('the audit log has every event of a run but the pieces of its answer', async (t) => {
+void t.test('the audit log has every event of a run except model.stream', async (t) => {
 	const ada = await follow(t, gateway, 'audited')
 	const run_id = await ada.complete('/tool memory.stm_read {}')
 	const { body } = await gateway.request('GET', `/v1/audit?run_id=${run_id}`)
 	t.strictSame(body.events.toReversed(), ada.eventsOf(run_id))
 })
 
-void t.test('a run can be read: what it is, what came of it, and when', async (t) => {
+void t.test('a run can be read with its state, its result and its times', async (t) => {
 	const ada = await follow(t, gateway, 'readable')
 	const run_id = await ada.complete('Hello.')
 	const { status, body } = await gateway.request('GET', `/v1/runs/${run_id}`)
@@ -104,20 +106,23 @@ void t.test('a run can be read: what it is, what came of it, and when', async (t
 	t.strictSame(Object.keys(usage).toSorted(), ['input_tokens', 'output_tokens'])
 })
 
-void t.test('who hears the end of a run reads it as ended, and its answer in the history', async (t) => {
-	const ada = await follow(t, gateway, 'prompt-reader')
-	for (let round = 1; round <= 20; round++) {
-		const run_id = await ada.complete(`Round ${round}.`)
-		const [run, list, history] = await Promise.all([
-			ada.read(run_id),
-			ada.call(`runs?limit=1&status=completed`),
-			ada.call('history'),
-		])
-		t.equal(run.status, 'completed')
-		t.equal(list.body[0]?.run_id, run_id)
-		t.equal(history.body.length, 2 * round)
-	}
-})
+void t.test(
+	'once run.completed has arrived, the run is read as completed and its answer is in the history',
+	async (t) => {
+		const ada = await follow(t, gateway, 'prompt-reader')
+		for (let round = 1; round <= 20; round++) {
+			const run_id = await ada.complete(`Round ${round}.`)
+			const [run, list, history] = await Promise.all([
+				ada.read(run_id),
+				ada.call(`runs?limit=1&status=completed`),
+				ada.call('history'),
+			])
+			t.equal(run.status, 'completed')
+			t.equal(list.body[0]?.run_id, run_id)
+			t.equal(history.body.length, 2 * round)
+		}
+	},
+)
 
 void t.test('runs are listed newest first, in pages, and by status', async (t) => {
 	const ada = await follow(t, gateway, 'lister')
@@ -140,11 +145,11 @@ void t.test('runs are listed newest first, in pages, and by status', async (t) =
 	t.strictSame(await ids('?status=completed&limit=1'), runs.slice(2, 3))
 	t.strictSame(await ids('?status=failed'), [])
 	const [first] = (await ada.call('runs?limit=1')).body
-	t.strictSame(first, await ada.read(waiting), 'the list shows what reading a run shows')
+	t.strictSame(first, await ada.read(waiting), 'the list has the same record as GET')
 	t.match(first, { status: 'queued', started_at: null, ended_at: null, answer: null })
 })
 
-void t.test('bad questions for runs are refused', async (t) => {
+void t.test('invalid queries of runs are refused', async (t) => {
 	const ada = await follow(t, gateway, 'asked-badly')
 	for (const [query, path] of [
 		['limit=0', 'limit'],
@@ -164,7 +169,7 @@ void t.test('bad questions for runs are refused', async (t) => {
 	}
 })
 
-void t.test('a bad prompt is refused with what it must be', async (t) => {
+void t.test('an invalid prompt is refused with the reason', async (t) => {
 	const ada = await follow(t, gateway, 'bad-prompts')
 	for (const [body, path, says] of [
 		[{}, 'prompt', /prompt is required/],
@@ -191,7 +196,7 @@ void t.test('a bad prompt is refused with what it must be', async (t) => {
 	t.strictSame((await ada.call('runs')).body, [])
 })
 
-void t.test('the longest prompt is taken, and any text in it reaches the model', async (t) => {
+void t.test('the longest prompt is accepted, and any text is stored unchanged', async (t) => {
 	const ada = await follow(t, gateway, 'long-prompts')
 	const longest = 'é'.repeat(51_200)
 	t.equal((await ada.read(await ada.complete(longest))).prompt, longest)
@@ -220,7 +225,7 @@ void t.test('an unknown agent is 404 on every path of runs', async (t) => {
 	}
 })
 
-void t.test('the same idempotency key means the same run', async (t) => {
+void t.test('the same idempotency key returns the same run', async (t) => {
 	const ada = await follow(t, gateway, 'once')
 	const bob = await follow(t, gateway, 'once-too')
 	const post = (agent: string, prompt: string, key: string) =>
@@ -230,7 +235,7 @@ void t.test('the same idempotency key means the same run', async (t) => {
 	t.equal(first.status, 200)
 	t.strictSame((await post('once', 'Hello.', 'key-1')).body, first.body)
 	await ada.ended(first.body.run_id)
-	t.strictSame((await post('once', 'Hello.', 'key-1')).body, first.body, 'also when it has ended')
+	t.strictSame((await post('once', 'Hello.', 'key-1')).body, first.body, 'also after its end')
 
 	const other = await post('once', 'Something else.', 'key-1')
 	refused(t, other, { status: 409, code: 'idempotency_mismatch', says: /another body.*new key/ })
@@ -240,7 +245,7 @@ void t.test('the same idempotency key means the same run', async (t) => {
 	t.equal((await ada.call('runs')).body.length, 2)
 
 	const elsewhere = await post('once-too', 'Hello.', 'key-1')
-	t.not(elsewhere.body.run_id, first.body.run_id, "another agent's keys are its own")
+	t.not(elsewhere.body.run_id, first.body.run_id, 'each agent has its own keys')
 	await bob.ended(elsewhere.body.run_id)
 
 	refused(t, await post('once', 'x', 'k'.repeat(256)), {
@@ -251,7 +256,7 @@ void t.test('the same idempotency key means the same run', async (t) => {
 	refused(t, await post('once', 'x', ''), { status: 400, code: 'invalid_request', path: 'idempotency-key' })
 })
 
-void t.test('requests with one idempotency key at the same time start one run', async (t) => {
+void t.test('concurrent requests with one idempotency key start one run', async (t) => {
 	const ada = await follow(t, gateway, 'at-once')
 	const replies = await Promise.all(
 		Array.from({ length: 20 }, () =>
@@ -314,10 +319,10 @@ void t.test('a reset empties history and short-term memory, and keeps the runs',
 	t.equal(bare.status, 200, 'no body is needed')
 })
 
-void t.test('the model is shown the turns of the session, and none from before a reset', async (t) => {
+void t.test('the model gets the turns of the session, and none from before a reset', async (t) => {
 	const model = await startHeldModel()
 	const own = await startGateway({
-		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
+		config: providersAt({ held: model.url }),
 	})
 	t.teardown(async () => {
 		await own.stop()
@@ -353,16 +358,15 @@ void t.test('the model is shown the turns of the session, and none from before a
 	t.strictSame(
 		(await ada.call('history')).body.map((message: { content: string }) => message.content),
 		['Four.', 'Well, fourth'],
-		'what ends later in the old session stays there',
+		'a run of the old session that ends later is not in the history',
 	)
 })
 
-void t.test('each row asks for the scope that it names', async (t) => {
+void t.test('each operation requires its scope', async (t) => {
 	const ada = await follow(t, gateway, 'scoped')
 	const run_id = await ada.complete('Hello.')
-	const token = async (scopes: string[]): Promise<string> =>
-		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body.token
-	const [read, write] = [await token(['agents:read']), await token(['runs:write'])]
+	const { token: read } = await addToken(gateway, ['agents:read'])
+	const { token: write } = await addToken(gateway, ['runs:write'])
 	for (const [method, path, body, scope] of [
 		['POST', '/v1/agents/scoped/runs', { prompt: 'x' }, 'runs:write'],
 		['POST', '/v1/agents/scoped/stop', {}, 'runs:write'],
