@@ -12,7 +12,7 @@ import { eventually } from '../support/wait.ts'
 
 const LIMIT = 8
 
-/** Requests to `/slow`, which are held until the test answers them. */
+/** Pending requests to `/slow`, which the test answers. */
 const slow: ServerResponse[] = []
 const server = createServer((request, response) => {
 	response.setHeader('content-type', 'text/markdown')

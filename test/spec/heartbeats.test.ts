@@ -195,9 +195,9 @@ void t.test('an agent has at most heartbeats.max_per_agent, and a new agent with
 	for (const reply of replies.filter(({ status }) => status !== 200))
 		refused(t, reply, { status: 409, code: 'conflict', says: /4 heartbeats.*max_per_agent/ })
 	await shared.request('DELETE', '/v1/agents/full')
-	const anew = await heartbeatsOf(shared, 'full')
-	t.strictSame(await anew.list(), [])
-	t.equal((await anew.post({ every: '1h', prompt: 'hello' })).status, 200)
+	const recreated = await heartbeatsOf(shared, 'full')
+	t.strictSame(await recreated.list(), [])
+	t.equal((await recreated.post({ every: '1h', prompt: 'hello' })).status, 200)
 })
 
 void t.test('reading requires agents:read, and changing agents:write', async (t) => {

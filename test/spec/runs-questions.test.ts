@@ -99,14 +99,14 @@ void t.test('a run can ask several questions', async (t) => {
 void t.test('a paused run blocks the runs behind it until its question is answered', async (t) => {
 	const ada = await follow(t, gateway, 'holder')
 	const { run_id, question_id } = await pause(ada, ask('Go on?'))
-	const behind = await ada.start('Behind it.')
-	t.equal((await ada.read(behind)).status, 'queued')
+	const queued = await ada.start('Behind it.')
+	t.equal((await ada.read(queued)).status, 'queued')
 	await ada.call(`ask-responses/${question_id}`, { answer: 'yes' })
-	await ada.ended(behind)
+	await ada.ended(queued)
 	const ends = ada.stream.events.filter((event) => event.event_type === 'run.completed')
 	t.strictSame(
 		ends.map((event) => event.run_id),
-		[run_id, behind],
+		[run_id, queued],
 	)
 })
 
@@ -268,7 +268,7 @@ void t.test('a paused run survives a restart, and its answer completes it', asyn
 		before,
 		`/tool memory.stm_write {"key":"a","value":1}\n${ask('Still there?')}`,
 	)
-	const behind = await before.start('Behind it.')
+	const queued = await before.start('Behind it.')
 	const paused = await before.read(run_id)
 	await first.stop()
 
@@ -277,12 +277,12 @@ void t.test('a paused run survives a restart, and its answer completes it', asyn
 	const after = await follow(t, second, 'ada')
 	t.strictSame(await after.read(run_id), paused)
 	t.match((await after.call('questions')).body, [{ question_id, run_id, question: 'Still there?' }])
-	t.equal((await after.read(behind)).status, 'queued')
+	t.equal((await after.read(queued)).status, 'queued')
 	t.equal((await after.call(`ask-responses/${question_id}`, { answer: 'yes, still' })).status, 200)
 	await after.ended(run_id)
 	t.match(await after.read(run_id), { status: 'completed', answer: /yes, still/ })
-	await after.ended(behind)
-	t.equal((await after.read(behind)).status, 'completed')
+	await after.ended(queued)
+	t.equal((await after.read(queued)).status, 'completed')
 
 	const { events } = (await second.request('GET', `/v1/audit?run_id=${run_id}&limit=500`)).body
 	const types: string[] = events.toReversed().map((event: { event_type: string }) => event.event_type)

@@ -54,7 +54,7 @@ async function startInOrder(
 
 /**
  * Settles once `count` runs wait for a place in the worker pool. A run waits for its place once its job is claimed, which may
- * be before or after it is listed.
+ * happen before or after the run is listed.
  */
 async function waitForPlace(gateway: TestGateway, count: number): Promise<void> {
 	const line = `\nsvc_worker_pool_runs{state="waiting"} ${count}\n`

@@ -209,11 +209,11 @@ void t.test('a stop stops paused runs and the runs behind them', async (t) => {
 	const paused = await ada.start('/tool ask {"question":"Go on?"}')
 	const { question_id } = (await ada.heard(paused, 'question.asked')).payload
 	await ada.heard(paused, 'run.paused')
-	const behind = await ada.start('Behind it.')
-	t.equal((await ada.read(behind)).status, 'queued')
+	const queued = await ada.start('Behind it.')
+	t.equal((await ada.read(queued)).status, 'queued')
 
 	t.equal((await ada.call('stop', {})).status, 200)
-	for (const run of [paused, behind]) t.match(await ada.read(run), { status: 'stopped', question: null })
+	for (const run of [paused, queued]) t.match(await ada.read(run), { status: 'stopped', question: null })
 	t.equal(ada.typesOf(paused).at(-1), 'run.stopped')
 	t.strictSame((await ada.call('questions')).body, [])
 	const late = await ada.call(`ask-responses/${question_id}`, { answer: 'yes' })

@@ -346,15 +346,15 @@ void t.test('the model gets the turns of the session, and none from before a res
 		{ role: 'user', content: 'Two.' },
 	])
 
-	const late = await ada.start('Three.')
-	const held = await model.called('Three.')
+	const third = await ada.start('Three.')
+	const lateCall = await model.called('Three.')
 	await ada.call('reset', {})
 	const fourth = await turn('Four.', 'fourth')
-	const shown = said(fourth.messages as { role: string }[])
-	t.match(shown, [{ role: 'system' }, { role: 'user', content: 'Four.' }])
-	t.equal(shown.length, 2)
-	held.answer('late')
-	await ada.ended(late)
+	const messages = said(fourth.messages as { role: string }[])
+	t.match(messages, [{ role: 'system' }, { role: 'user', content: 'Four.' }])
+	t.equal(messages.length, 2)
+	lateCall.answer('late')
+	await ada.ended(third)
 	t.strictSame(
 		(await ada.call('history')).body.map((message: { content: string }) => message.content),
 		['Four.', 'Well, fourth'],
