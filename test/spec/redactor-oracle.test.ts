@@ -1,13 +1,14 @@
 /**
- * A patient reader tries to learn a secret from what the gateway redacts, cuts, holds back or refuses: with the beginning of a
- * secret and with a text of the same length that begins no secret. Whatever it tries, both answers must be alike.
+ * Callers must not learn a secret from what the gateway redacts, truncates, delays or refuses: a request with the start of a
+ * secret and one with a similar text of the same length must get the same response.
  *
- * ORACLE=all tries every guess everywhere. By default each place gets one guess of each secret, another one than the place
- * before it, so that five places in a row get all of them.
+ * ORACLE=all tries every guess at every place. By default each place gets one guess of each secret, a different one than the
+ * place before, so that five places in a row get all of them.
  */
 import t from 'tap'
 import type { Test } from 'tap'
 import WebSocket from 'ws'
+import { addToken } from '../support/add.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
@@ -28,58 +29,55 @@ default_provider: offline
 t.teardown(() => gateway.stop())
 const chatUrl = gateway.running.gateway.status.url('legacy') as string
 
-const tokenFor = async (scopes: string[], by?: string): Promise<string> => {
-	const headers = by === undefined ? {} : { authorization: `Bearer ${by}` }
-	return (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes }, headers })).body.token
-}
-const first = await tokenFor(['tokens:admin'])
-const operator = await tokenFor(['*'], first)
-/** May do a lot, but has no part in the vault. */
-const reader = await tokenFor(['agents:read', 'agents:write', 'runs:write', 'events:read'], operator)
+const { token: operatorToken } = await addToken(gateway, ['*'])
+/** Has many scopes, but none of the vault. */
+const { token: readerToken } = await addToken(gateway, ['agents:read', 'agents:write', 'runs:write', 'events:read'], {
+	by: operatorToken,
+})
 
-const as =
+const callerWith =
 	(token: string | undefined, base = gateway.url) =>
 	async (method: string, path: string, body?: unknown): Promise<{ status: number; body: Answer; text: string }> => {
 		const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
 		const { status, body: answer } = await send(base + path, method, { headers, ...(body !== undefined && { body }) })
 		return { status, body: answer, text: `${status} ${typeof answer === 'string' ? answer : JSON.stringify(answer)}` }
 	}
-const operates = as(operator)
-const reads = as(reader)
-const readsChat = as(reader, chatUrl)
-const stranger = as(undefined)
-const chatStranger = as(undefined, chatUrl)
+const asOperator = callerWith(operatorToken)
+const asReader = callerWith(readerToken)
+const asChatReader = callerWith(readerToken, chatUrl)
+const asStranger = callerWith(undefined)
+const asChatStranger = callerWith(undefined, chatUrl)
 
-/** The events of an answer, as they come. */
+/** The event blocks of a streamed response. */
 const events = async (base: string, path: string, body?: unknown): Promise<string[]> => {
 	const response = await fetch(base + path, {
 		method: body === undefined ? 'GET' : 'POST',
-		headers: { authorization: `Bearer ${reader}`, 'content-type': 'application/json' },
+		headers: { authorization: `Bearer ${readerToken}`, 'content-type': 'application/json' },
 		...(body !== undefined && { body: JSON.stringify(body) }),
 	})
 	return (await response.text()).split('\n\n').filter((one) => one.includes('data: '))
 }
 
 const run = async (agent: string, prompt: string): Promise<Answer> => {
-	const { run_id } = (await reads('POST', `/v1/agents/${agent}/runs`, { prompt })).body
+	const { run_id } = (await asReader('POST', `/v1/agents/${agent}/runs`, { prompt })).body
 	return eventually(
-		async () => (await reads('GET', `/v1/runs/${run_id}`)).body,
+		async () => (await asReader('GET', `/v1/runs/${run_id}`)).body,
 		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
 	)
 }
 
-await operates('POST', '/v1/agents', { name: 'victim' })
-await operates('POST', '/v1/agents', { name: 'mine' })
-await operates('POST', '/v1/agents', { name: 'keyed', config: { provider: 'keyed' } })
-const secret = (await operates('POST', '/v1/vault/secrets', { name: 'GRANTED', value: granted })).body
-await operates('POST', '/v1/vault/grants', { agent_id: 'victim', secret_id: secret.id })
+await asOperator('POST', '/v1/agents', { name: 'victim' })
+await asOperator('POST', '/v1/agents', { name: 'mine' })
+await asOperator('POST', '/v1/agents', { name: 'keyed', config: { provider: 'keyed' } })
+const secret = (await asOperator('POST', '/v1/vault/secrets', { name: 'GRANTED', value: granted })).body
+await asOperator('POST', '/v1/vault/grants', { agent_id: 'victim', secret_id: secret.id })
 await run('victim', '/tool vault.read {"name": "GRANTED"}')
 await run('keyed', 'which makes the gateway use its key')
-const webhook = (await operates('POST', '/v1/agents/victim/webhooks', { slug: 'deploys' })).body.secret as string
+const webhook = (await asOperator('POST', '/v1/agents/victim/webhooks', { slug: 'deploys' })).body.secret as string
 
 const secrets = { 'a granted secret': granted, 'the key of a provider': providerKey, "a webhook's secret": webhook }
 
-/** Texts that begin, or end, a secret in some encoding, each with one of the same kind that does not. */
+/** Texts that begin a secret in some encoding, each with a similar one that does not. */
 function* guesses(value: string): Generator<[right: string, wrong: string]> {
 	const [base64, hex] = [Buffer.from(value).toString('base64url'), Buffer.from(value).toString('hex')]
 	const parts = [
@@ -95,8 +93,8 @@ function* guesses(value: string): Generator<[right: string, wrong: string]> {
 	}
 }
 
-/** What differs from one request to the next, whatever was asked. */
-function withoutChance(text: string, guess: string): string {
+/** Replaces what differs between any two responses. */
+function normalized(text: string, guess: string): string {
 	return text
 		.replaceAll(JSON.stringify(guess).slice(1, -1), '<guess>')
 		.replaceAll(encodeURIComponent(guess), '<guess>')
@@ -111,8 +109,8 @@ function withoutChance(text: string, guess: string): string {
 const all = process.env.ORACLE === 'all'
 let places = 0
 
-/** The pairs of guesses for a place: the `count` that are its turn, or all of them. */
-function turnOf(value: string, first: number, count: number): [right: string, wrong: string][] {
+/** `count` pairs of guesses from number `first` on, or all of them with ORACLE=all. */
+function pairsFor(value: string, first: number, count: number): [right: string, wrong: string][] {
 	const pairs = [...guesses(value)]
 	if (all) return pairs
 	return Array.from({ length: count }, (_, n) => pairs[(first + n) % pairs.length] as [string, string])
@@ -121,41 +119,45 @@ function turnOf(value: string, first: number, count: number): [right: string, wr
 async function alike(t: Test, what: string, ask: (guess: string) => Promise<string>): Promise<void> {
 	const place = places++
 	for (const [at, [name, value]] of Object.entries(secrets).entries()) {
-		const told: string[] = []
-		for (const [right, wrong] of turnOf(value, place + at, 1)) {
-			const [one, other] = [await ask(right), await ask(wrong)]
-			if (withoutChance(one, right) !== withoutChance(other, wrong)) told.push(`${right}: ${one}\n${wrong}: ${other}`)
-			if (/\[redacted/.test(one)) told.push(one)
+		const leaks: string[] = []
+		for (const [right, wrong] of pairsFor(value, place + at, 1)) {
+			const [real, control] = [await ask(right), await ask(wrong)]
+			if (normalized(real, right) !== normalized(control, wrong)) leaks.push(`${right}: ${real}\n${wrong}: ${control}`)
+			if (/\[redacted/.test(real)) leaks.push(real)
 		}
-		t.strictSame(told, [], `${what} tells nothing of ${name}`)
+		t.strictSame(leaks, [], `${what} reveals nothing about ${name}`)
 	}
 }
 
 const path = encodeURIComponent
 
-void t.test('strangers', async (t) => {
-	// So that an error would be cut right behind the first 16 characters.
+void t.test('requests without a token', async (t) => {
+	// Long enough that an error would be truncated right after the first 16 characters of a guess.
 	const long = 'x'.repeat(183)
-	await alike(t, 'a path', async (guess) => (await stranger('GET', `/${path(guess)}`)).text)
-	await alike(t, 'a long path', async (guess) => (await stranger('GET', `/${long}${path(guess)}`)).text)
-	await alike(t, "an agent's name", async (guess) => (await stranger('GET', `/v1/agents/${path(guess)}`)).text)
-	await alike(t, 'a query', async (guess) => (await stranger('GET', `/v1/audit?${path(guess)}=1`)).text)
-	await alike(t, 'a body', async (guess) => (await stranger('POST', '/v1/agents', { name: guess, [guess]: 1 })).text)
-	await alike(t, "a webhook's address", async (guess) => (await stranger('POST', `/v1/hooks/${path(guess)}`, {})).text)
-	await alike(t, "a model's name", async (guess) => (await stranger('GET', `/v1/models/${path(guess)}`)).text)
-	await alike(t, 'the OpenAI surface', async (guess) => (await stranger('GET', `/v1/chat/${path(guess)}`)).text)
-	await alike(t, 'MCP', async (guess) => (await stranger('POST', '/mcp', { method: guess })).text)
+	await alike(t, 'a path', async (guess) => (await asStranger('GET', `/${path(guess)}`)).text)
+	await alike(t, 'a long path', async (guess) => (await asStranger('GET', `/${long}${path(guess)}`)).text)
+	await alike(t, "an agent's name", async (guess) => (await asStranger('GET', `/v1/agents/${path(guess)}`)).text)
+	await alike(t, 'a query', async (guess) => (await asStranger('GET', `/v1/audit?${path(guess)}=1`)).text)
+	await alike(t, 'a body', async (guess) => (await asStranger('POST', '/v1/agents', { name: guess, [guess]: 1 })).text)
+	await alike(
+		t,
+		"a webhook's address",
+		async (guess) => (await asStranger('POST', `/v1/hooks/${path(guess)}`, {})).text,
+	)
+	await alike(t, "a model's name", async (guess) => (await asStranger('GET', `/v1/models/${path(guess)}`)).text)
+	await alike(t, 'the OpenAI API', async (guess) => (await asStranger('GET', `/v1/chat/${path(guess)}`)).text)
+	await alike(t, 'MCP', async (guess) => (await asStranger('POST', '/mcp', { method: guess })).text)
 	await alike(t, 'a token', async (guess) => {
 		const { status, body } = await send(`${gateway.url}/v1/agents`, 'GET', {
 			headers: { authorization: `Bearer ${path(guess)}` },
 		})
 		return `${status} ${JSON.stringify(body).replace(/wait \d+ s/, 'wait')}`
 	})
-	await alike(t, 'a path of the chat', async (guess) => (await chatStranger('GET', `/${path(guess)}`)).text)
+	await alike(t, 'a path of the chat API', async (guess) => (await asChatStranger('GET', `/${path(guess)}`)).text)
 	await alike(
 		t,
 		'a chat',
-		async (guess) => (await chatStranger('POST', `/api/agents/${path(guess)}/chat`, { message: guess })).text,
+		async (guess) => (await asChatStranger('POST', `/api/agents/${path(guess)}/chat`, { message: guess })).text,
 	)
 	await alike(t, 'an upgrade', async (guess) => {
 		const socket = new WebSocket(`${chatUrl.replace('http', 'ws')}/api/agents/${path(guess)}/chat/ws`)
@@ -170,102 +172,106 @@ void t.test('strangers', async (t) => {
 	})
 })
 
-void t.test('refusals of a caller', async (t) => {
-	await alike(t, 'an unknown key', async (guess) => (await reads('POST', '/v1/agents', { name: 'x', [guess]: 1 })).text)
-	await alike(t, 'a name', async (guess) => (await reads('POST', '/v1/agents', { name: `${guess} ` })).text)
-	await alike(t, 'a missing agent', async (guess) => (await reads('GET', `/v1/agents/${path(guess)}`)).text)
+void t.test('refused requests with a token', async (t) => {
+	await alike(
+		t,
+		'an unknown key',
+		async (guess) => (await asReader('POST', '/v1/agents', { name: 'x', [guess]: 1 })).text,
+	)
+	await alike(t, 'a name', async (guess) => (await asReader('POST', '/v1/agents', { name: `${guess} ` })).text)
+	await alike(t, 'a missing agent', async (guess) => (await asReader('GET', `/v1/agents/${path(guess)}`)).text)
 	await alike(
 		t,
 		'a long name',
-		async (guess) => (await reads('GET', `/v1/agents/${'x'.repeat(184)}${path(guess)}`)).text,
+		async (guess) => (await asReader('GET', `/v1/agents/${'x'.repeat(184)}${path(guess)}`)).text,
 	)
-	await alike(t, 'a cursor', async (guess) => (await reads('GET', `/v1/audit?cursor=${path(guess)}`)).text)
+	await alike(t, 'a cursor', async (guess) => (await asReader('GET', `/v1/audit?cursor=${path(guess)}`)).text)
 	await alike(
 		t,
 		'a slug',
-		async (guess) => (await reads('POST', '/v1/agents/mine/webhooks', { slug: `${guess}!` })).text,
+		async (guess) => (await asReader('POST', '/v1/agents/mine/webhooks', { slug: `${guess}!` })).text,
 	)
 	await alike(
 		t,
 		'a model',
-		async (guess) => (await reads('POST', '/v1/chat/completions', { model: guess, messages: [] })).text,
+		async (guess) => (await asReader('POST', '/v1/chat/completions', { model: guess, messages: [] })).text,
 	)
-	await alike(t, 'a chat', async (guess) => (await readsChat('POST', '/api/agents/mine/chat', { [guess]: 1 })).text)
+	await alike(t, 'a chat', async (guess) => (await asChatReader('POST', '/api/agents/mine/chat', { [guess]: 1 })).text)
 	await alike(
 		t,
-		'a chat of nobody',
-		async (guess) => (await readsChat('POST', `/api/agents/${path(guess)}/chat`, { message: 'x' })).text,
+		'a chat with a missing agent',
+		async (guess) => (await asChatReader('POST', `/api/agents/${path(guess)}/chat`, { message: 'x' })).text,
 	)
 })
 
-void t.test('what a caller writes down', async (t) => {
+void t.test('texts that a caller stores', async (t) => {
 	for (const agent of ['mine', 'victim']) {
 		await alike(t, `a persona of ${agent}`, async (guess) => {
-			const { text } = await reads('PATCH', `/v1/agents/${agent}`, { persona: guess })
-			return text + (await reads('GET', `/v1/agents/${agent}`)).text
+			const { text } = await asReader('PATCH', `/v1/agents/${agent}`, { persona: guess })
+			return text + (await asReader('GET', `/v1/agents/${agent}`)).text
 		})
 		await alike(t, `a skill of ${agent}`, async (guess) => {
 			const content = `---\nname: x\ndescription: ${guess}\n---\n${guess}`
-			const { status, body } = await reads('POST', `/v1/agents/${agent}/skills/install`, { content })
-			const review = await reads('GET', `/v1/agents/${agent}/skills/${body.id}`)
-			await reads('DELETE', `/v1/agents/${agent}/skills/${body.id}`)
+			const { status, body } = await asReader('POST', `/v1/agents/${agent}/skills/install`, { content })
+			const review = await asReader('GET', `/v1/agents/${agent}/skills/${body.id}`)
+			await asReader('DELETE', `/v1/agents/${agent}/skills/${body.id}`)
 			return `${status} ${review.body.markdown}`
 		})
 		await alike(t, `a heartbeat of ${agent}`, async (guess) => {
-			const made = await reads('POST', `/v1/agents/${agent}/heartbeats`, { every: '24h', prompt: guess })
-			await reads('DELETE', `/v1/agents/${agent}/heartbeats/${made.body.id}`)
+			const made = await asReader('POST', `/v1/agents/${agent}/heartbeats`, { every: '24h', prompt: guess })
+			await asReader('DELETE', `/v1/agents/${agent}/heartbeats/${made.body.id}`)
 			return String(made.body.prompt)
 		})
 	}
-	// Also a complete one, where it is of no concern to the agent.
+	// Even a complete secret, if the agent does not have it.
 	for (const value of Object.values(secrets)) {
-		await reads('PATCH', '/v1/agents/mine', { persona: value })
-		t.equal((await reads('GET', '/v1/agents/mine')).body.persona, value)
-		const install = await reads('POST', '/v1/agents/victim/skills/install', {
+		await asReader('PATCH', '/v1/agents/mine', { persona: value })
+		t.equal((await asReader('GET', '/v1/agents/mine')).body.persona, value)
+		const install = await asReader('POST', '/v1/agents/victim/skills/install', {
 			content: `---\nname: y\ndescription: y\n---\n${value}`,
 		})
-		t.equal(install.status, 201, 'nor does an installation tell')
+		t.equal(install.status, 201, 'an installation does not reveal it either')
 		const ended = await run('mine', `Say ${value}`)
 		t.match(ended, { prompt: `Say ${value}`, answer: new RegExp(value) })
 	}
 })
 
-void t.test('runs, and everything that shows them', async (t) => {
-	for (const agent of ['mine', 'victim']) await reads('PATCH', `/v1/agents/${agent}`, { persona: 'You are brief.' })
+void t.test('runs, and all routes that return them', async (t) => {
+	for (const agent of ['mine', 'victim']) await asReader('PATCH', `/v1/agents/${agent}`, { persona: 'You are brief.' })
 	for (const agent of ['mine', 'victim']) {
 		await alike(t, `a run of ${agent}`, async (guess) => {
 			const { prompt, answer, run_id } = await run(agent, guess)
-			const audit = (await reads('GET', `/v1/audit?run_id=${run_id}`)).body.events as Answer[]
-			const said = audit.map(({ event_type, payload }) => `${event_type} ${payload.content}`)
-			return [prompt, answer, ...said].join('\n')
+			const audit = (await asReader('GET', `/v1/audit?run_id=${run_id}`)).body.events as Answer[]
+			const lines = audit.map(({ event_type, payload }) => `${event_type} ${payload.content}`)
+			return [prompt, answer, ...lines].join('\n')
 		})
 		if (agent === 'mine') continue
 		await alike(t, `a chat with ${agent}`, async (guess) => {
-			const { body } = await readsChat('POST', `/api/agents/${agent}/chat`, { message: guess })
+			const { body } = await asChatReader('POST', `/api/agents/${agent}/chat`, { message: guess })
 			return `${body.success} ${body.response}`
 		})
 		await alike(t, `a chat completion by ${agent}`, async (guess) => {
 			const messages = [{ role: 'user', content: guess }]
-			const { status, body } = await reads('POST', '/v1/chat/completions', { model: agent, messages })
+			const { status, body } = await asReader('POST', '/v1/chat/completions', { model: agent, messages })
 			return `${status} ${body.choices?.[0].message.content}`
 		})
-		await alike(t, `a call of ${agent} over MCP`, async (guess) => mcp(agent, guess))
+		await alike(t, `a call of ${agent} over MCP`, async (guess) => runOverMcp(agent, guess))
 	}
 })
 
-void t.test('how a stream is cut into pieces', async (t) => {
-	/** Whatever is held back ends where the text has no printable ASCII character, and with the text. */
+void t.test('the parts of a stream', async (t) => {
+	/** Parts that break the rule: a part ends after a character that is not printable ASCII, or with the text. */
 	const edges = (pieces: string[]): string[] => {
-		const whole = pieces.join('')
+		const text = pieces.join('')
 		let at = 0
 		return pieces.filter((piece) => {
 			at += piece.length
-			return at < whole.length && /[\x21-\x7e]$/.test(whole.slice(0, at))
+			return at < text.length && /[\x21-\x7e]$/.test(text.slice(0, at))
 		})
 	}
 	for (const [at, value] of Object.values(secrets).entries()) {
 		const wrong: string[] = []
-		for (const pair of turnOf(value, 2 * at, 2)) {
+		for (const pair of pairsFor(value, 2 * at, 2)) {
 			for (const guess of pair) {
 				const say = `a ${guess} b ${guess}-${guess}c d`
 				const chat = await events(chatUrl, `/api/agents/victim/chat/stream?message=${path(say)}`)
@@ -276,9 +282,9 @@ void t.test('how a stream is cut into pieces', async (t) => {
 				const chunks = (await events(gateway.url, '/v1/chat/completions', body))
 					.filter((one) => one.startsWith('data: {'))
 					.map((one) => String(JSON.parse(one.slice(6)).choices[0]?.delta?.content ?? ''))
-				for (const told of [pieces, chunks]) {
-					if (!told.join('').includes(say)) wrong.push(`${guess} is not there: ${told.join('')}`)
-					wrong.push(...edges(told))
+				for (const parts of [pieces, chunks]) {
+					if (!parts.join('').includes(say)) wrong.push(`${guess} is missing: ${parts.join('')}`)
+					wrong.push(...edges(parts))
 				}
 			}
 		}
@@ -286,25 +292,25 @@ void t.test('how a stream is cut into pieces', async (t) => {
 	}
 })
 
-void t.test('a complete secret of the agent is redacted, and named to those who may list secrets only', async (t) => {
-	const stream = await openStream(gateway.url, { token: reader, query: { agent_id: 'victim' } })
+void t.test('a secret of the agent is redacted, and only callers that can list secrets get its name', async (t) => {
+	const stream = await openStream(gateway.url, { token: readerToken, query: { agent_id: 'victim' } })
 	t.teardown(() => stream.close())
 	const { run_id, prompt, answer } = await run('victim', `Say ${granted}`)
 	t.equal(prompt, 'Say [redacted]')
 	t.match(answer, /Say \[redacted\]/)
-	const whole = (await operates('GET', `/v1/runs/${run_id}`)).body
-	t.equal(whole.prompt, 'Say [redacted:GRANTED]')
-	const notices = async (caller: typeof reads): Promise<Answer[]> =>
+	const named = (await asOperator('GET', `/v1/runs/${run_id}`)).body
+	t.equal(named.prompt, 'Say [redacted:GRANTED]')
+	const notices = async (caller: typeof asReader): Promise<Answer[]> =>
 		((await caller('GET', '/v1/audit?event_type=security.redacted')).body.events as Answer[]).map(
 			({ payload }) => payload,
 		)
-	const [seen, told] = [await notices(reads), await notices(operates)]
-	t.ok(seen.length > 0)
-	t.ok(seen.every((payload) => Object.keys(payload).toSorted().join() === 'count,sink'))
-	t.ok(told.every((payload) => payload.secret === 'GRANTED' && payload.secret_id === secret.id))
-	const chat = await readsChat('POST', '/api/agents/victim/chat', { message: `Say ${granted}` })
+	const [forReader, forOperator] = [await notices(asReader), await notices(asOperator)]
+	t.ok(forReader.length > 0)
+	t.ok(forReader.every((payload) => Object.keys(payload).toSorted().join() === 'count,sink'))
+	t.ok(forOperator.every((payload) => payload.secret === 'GRANTED' && payload.secret_id === secret.id))
+	const chat = await asChatReader('POST', '/api/agents/victim/chat', { message: `Say ${granted}` })
 	const pieces = (await events(chatUrl, `/api/agents/victim/chat/stream?message=${path(`Say ${granted}`)}`)).join('')
-	const completion = await reads('POST', '/v1/chat/completions', {
+	const completion = await asReader('POST', '/v1/chat/completions', {
 		model: 'victim',
 		messages: [{ role: 'user', content: granted }],
 	})
@@ -315,8 +321,8 @@ void t.test('a complete secret of the agent is redacted, and named to those who 
 			messages: [{ role: 'user', content: granted }],
 		})
 	).join('')
-	const audit = (await reads('GET', '/v1/audit?agent_id=victim&limit=500')).text
-	const history = (await reads('GET', '/v1/agents/victim/history')).text
+	const audit = (await asReader('GET', '/v1/audit?agent_id=victim&limit=500')).text
+	const history = (await asReader('GET', '/v1/agents/victim/history')).text
 	for (const [what, text] of Object.entries({
 		stream: JSON.stringify(stream.events),
 		chat: chat.text,
@@ -325,18 +331,18 @@ void t.test('a complete secret of the agent is redacted, and named to those who 
 		chunks,
 		audit,
 		history,
-		mcp: await mcp('victim', `Say ${granted}`),
+		mcp: await runOverMcp('victim', `Say ${granted}`),
 	})) {
 		t.match(text, /\[redacted\]/, what)
 		t.notMatch(text, /\[redacted:/, what)
 		t.notOk(text.includes(granted), what)
 	}
-	t.match((await operates('GET', '/v1/audit?agent_id=victim&limit=500')).text, /\[redacted:GRANTED\]/)
+	t.match((await asOperator('GET', '/v1/audit?agent_id=victim&limit=500')).text, /\[redacted:GRANTED\]/)
 })
 
-async function mcp(agent: string, prompt: string): Promise<string> {
+async function runOverMcp(agent: string, prompt: string): Promise<string> {
 	const headers = {
-		authorization: `Bearer ${reader}`,
+		authorization: `Bearer ${readerToken}`,
 		'content-type': 'application/json',
 		accept: 'application/json, text/event-stream',
 	}
@@ -357,7 +363,10 @@ async function mcp(agent: string, prompt: string): Promise<string> {
 	await post({ method: 'notifications/initialized' }, session)
 	const call = { name: 'run_agent', arguments: { agent, prompt } }
 	const { text } = await post({ id: 2, method: 'tools/call', params: call }, session)
-	await fetch(`${gateway.url}/mcp`, { method: 'DELETE', headers: { ...headers, 'mcp-session-id': session } })
+	await fetch(`${gateway.url}/mcp`, {
+		method: 'DELETE',
+		headers: { ...headers, 'mcp-session-id': session },
+	})
 	const { structuredContent } = (JSON.parse(/^data: (\{.*\})$/m.exec(text)?.[1] ?? text) as Answer).result
 	return `${structuredContent.status} ${structuredContent.answer}`
 }
