@@ -21,17 +21,17 @@ const textOf = ({ events }: TestStream): string =>
 		.join('')
 
 void t.test('the response streams all events of the run, including model.stream, to its end', async (t) => {
-	const one = await startStream({ prompt: 'Tell me something.', conversation: 'telling' })
-	t.equal(await one.closed, 'end')
-	const run_id = one.headers['x-svc-run-id']
-	t.match(one.headers, { 'content-type': 'text/event-stream', location: `/v1/events/stream?run_id=${run_id}` })
-	t.ok(one.events.length > 3 && one.events.every((event) => event.run_id === run_id))
-	t.match([typesOf(one)[0], typesOf(one).at(-1)], ['run.started', 'run.completed'])
-	t.equal(one.retry, 3000)
-	t.notOk(one.ids.includes(''))
-	const answer = one.events.find(({ event_type }) => event_type === 'message.assistant')?.payload.content
-	t.equal(textOf(one), answer, 'no part is missing')
-	const order = one.events.map(({ sequence }) => sequence)
+	const stream = await startStream({ prompt: 'Tell me something.', conversation: 'telling' })
+	t.equal(await stream.closed, 'end')
+	const run_id = stream.headers['x-svc-run-id']
+	t.match(stream.headers, { 'content-type': 'text/event-stream', location: `/v1/events/stream?run_id=${run_id}` })
+	t.ok(stream.events.length > 3 && stream.events.every((event) => event.run_id === run_id))
+	t.match([typesOf(stream)[0], typesOf(stream).at(-1)], ['run.started', 'run.completed'])
+	t.equal(stream.retry, 3000)
+	t.notOk(stream.ids.includes(''))
+	const answer = stream.events.find(({ event_type }) => event_type === 'message.assistant')?.payload.content
+	t.equal(textOf(stream), answer, 'no part is missing')
+	const order = stream.events.map(({ sequence }) => sequence)
 	t.equal(order[0], 1)
 	t.strictSame(
 		order,
@@ -51,13 +51,13 @@ void t.test('an id follows only a complete event, wherever the stream is interru
 })
 
 void t.test('a client that disconnected gets the missed events from the event stream', async (t) => {
-	const one = await startStream({ prompt: '/tool ask {"question": "Which one?"}', conversation: 'leaving' })
-	const asked = await one.waitFor('question.asked')
-	const position = one.ids[one.events.indexOf(asked)] ?? ''
-	one.close()
+	const stream = await startStream({ prompt: '/tool ask {"question": "Which one?"}', conversation: 'leaving' })
+	const asked = await stream.waitFor('question.asked')
+	const position = stream.ids[stream.events.indexOf(asked)] ?? ''
+	stream.close()
 	const question = String(asked.payload.question_id)
 	await gateway.request('POST', `/v1/agents/ada/ask-responses/${question}`, { body: { answer: 'this one' } })
-	const rest = await openStream(gateway.url, { path: String(one.headers.location), lastEventId: position })
+	const rest = await openStream(gateway.url, { path: String(stream.headers.location), lastEventId: position })
 	await rest.waitFor('run.completed')
 	t.equal(typesOf(rest).includes('question.asked'), false)
 	t.ok(typesOf(rest).includes('question.answered'))
@@ -117,10 +117,10 @@ void t.test('concurrent streams each contain their own complete run', async (t) 
 	const all = await Promise.all(
 		Array.from({ length: 20 }, (_, n) => startStream({ prompt: `Say number ${n}.`, conversation: `many-${n}` })),
 	)
-	for (const one of all) {
-		t.equal(await one.closed, 'end')
-		t.equal(new Set(one.events.map(({ run_id }) => run_id)).size, 1)
-		t.match([typesOf(one)[0], typesOf(one).at(-1)], ['run.started', 'run.completed'])
+	for (const stream of all) {
+		t.equal(await stream.closed, 'end')
+		t.equal(new Set(stream.events.map(({ run_id }) => run_id)).size, 1)
+		t.match([typesOf(stream)[0], typesOf(stream).at(-1)], ['run.started', 'run.completed'])
 	}
 })
 
