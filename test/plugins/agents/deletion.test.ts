@@ -1,8 +1,9 @@
-/** Whatever is written for an agent while it is deleted, nothing of it is left afterwards. */
+/** Deletes agents while their data is written: nothing remains. */
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
-import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { AgentRef } from '../../../core/plugin.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { addChannel, loopFiles, openLoop, until } from '../../support/loop.ts'
 import { skillText } from '../../support/skills.ts'
@@ -10,19 +11,17 @@ import { skillText } from '../../support/skills.ts'
 const SECRETS = 40
 
 openLoop()
+const probe = contextProbe()
 const gateway = await startGateway({
-	config: 'plugins: {loop: true, lender: true}\nwebhooks: {max_per_agent: 1000}\n',
-	files: {
-		...loopFiles(),
-		'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lent = ctx } }",
-	},
+	config: 'plugins: {loop: true, probe: true}\nwebhooks: {max_per_agent: 1000}\n',
+	files: { ...loopFiles(), ...probe.files },
 })
 t.teardown(() => gateway.stop())
-const ctx = (globalThis as unknown as { lent: Context }).lent
+const ctx = probe.context()
 const channel_id = await addChannel(gateway, 'deletion-token', {})
 for (let n = 0; n < SECRETS; n++) await ctx.use('vault').secrets.create({ name: `SECRET_${n}`, value: `value ${n}` })
 
-/** Each writes something for the agent, another thing for each `n`. */
+/** Writes of each kind of data; each `n` writes a different record. */
 const writes: Record<string, (agent: AgentRef, n: number) => Promise<unknown>> = {
 	'a run': (agent, n) =>
 		ctx.use('runs').start(agent, { prompt: 'Hello.', trigger: 'api', conversation: `conversation-${n}` }),
@@ -70,14 +69,14 @@ const writes: Record<string, (agent: AgentRef, n: number) => Promise<unknown>> =
 		ctx.store.commit(`agent:${uid}`, [{ key: [`agent:${uid}`, 'many', String(n)], value: n, expect: null }]),
 }
 
-for (const [what, write] of Object.entries(writes)) {
-	void t.test(`${what} that is written while the agent is deleted`, async (t) => {
-		const name = what.replaceAll(' ', '-')
+for (const [kind, write] of Object.entries(writes)) {
+	void t.test(`deletes ${kind} that is written while the agent is deleted`, async (t) => {
+		const name = kind.replaceAll(' ', '-')
 		await gateway.request('POST', '/v1/agents', { body: { name } })
 		const { uid } = await ctx.use('agents').get(name)
 		const agent = { name, uid }
 		const begun = Promise.withResolvers<void>()
-		/** Writes until the agent is gone. As much as it may have, or just has, is not the end. */
+		/** Writes until the agent is gone. Limits and concurrent writes also make writes fail, but end nothing. */
 		const writer = async (from: number): Promise<unknown> => {
 			for (let n = from; ; n++) {
 				try {
@@ -93,15 +92,15 @@ for (const [what, write] of Object.entries(writes)) {
 		await begun.promise
 		t.equal((await gateway.request('DELETE', `/v1/agents/${name}`)).status, 204)
 		for (const error of await Promise.all(writers)) t.match(error, { code: 'not_found' })
-		await t.rejects(write(agent, 3000), { code: 'not_found' }, 'nor afterwards')
+		await t.rejects(write(agent, 3000), { code: 'not_found' }, 'later writes fail too')
 
 		t.strictSame(await keysUnder(`agent:${uid}`), [])
-		// Records in other scopes are void at once, and removed as soon as their plugins hear of the deletion.
-		const elsewhere = async (): Promise<string[]> => [
+		// Records in other scopes are invalid at once. Their plugins remove them when they receive the event of the deletion.
+		const keysInOtherScopes = async (): Promise<string[]> => [
 			...(await keysUnder('vault', 'grant', uid)),
 			...(await keysUnder(`channel:${channel_id}`)).filter((key) => key.includes(` ${name}:`)),
 		]
-		t.strictSame(await until(elsewhere, (keys) => keys.length === 0), [])
+		t.strictSame(await until(keysInOtherScopes, (keys) => keys.length === 0), [])
 	})
 }
 

@@ -1,4 +1,4 @@
-/** Keys of an agent's config that had another name, as if some had been renamed. */
+/** Renamed keys of an agent's config; these renames exist only here. */
 import { server as hapi } from '@hapi/hapi'
 import Joi from 'joi'
 import t from 'tap'
@@ -30,7 +30,7 @@ async function post(body: object): Promise<{ status: number; body: Record<string
 	return { status: answer.statusCode, body: JSON.parse(answer.payload) as Record<string, unknown> }
 }
 
-void t.test('a key is accepted under its former name and place, with a warning', async (t) => {
+void t.test('accepts a key under its former name and path, with a warning', async (t) => {
 	const config = { limits: { calls: 7, tokens: 100 }, zone: 'Europe/Berlin', window: 5000, own: { zone: 'kept' } }
 	t.strictSame((await post({ config })).body, {
 		config: {
@@ -47,13 +47,13 @@ void t.test('a key is accepted under its former name and place, with a warning',
 	})
 })
 
-void t.test('the value is checked as under the present name', async (t) => {
+void t.test('validates the value as under the current name', async (t) => {
 	const { status, body } = await post({ config: { limits: { calls: 0 } } })
 	t.equal(status, 400)
 	t.match(body['message'], /config\.limits\.steps.* must be greater than or equal to 1/)
 })
 
-void t.test('both names at once are refused', async (t) => {
+void t.test('rejects a config that has both names', async (t) => {
 	for (const config of [
 		{ zone: 'Europe/Berlin', timezone: 'Europe/Paris' },
 		{ window: 5000, context: 'wide' },
@@ -64,7 +64,7 @@ void t.test('both names at once are refused', async (t) => {
 	}
 })
 
-void t.test('other bodies stay as they are', async (t) => {
+void t.test('leaves other bodies unchanged', async (t) => {
 	t.strictSame((await post({})).body, { warnings: [] })
 	t.strictSame((await post({ config: { timezone: 'Europe/Paris' } })).body, {
 		config: { timezone: 'Europe/Paris' },

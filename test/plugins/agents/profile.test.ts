@@ -1,4 +1,4 @@
-/** Concurrent writes of one profile: which of them changed it. */
+/** Concurrent writes of one profile. */
 import t from 'tap'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
 import { profilesOf } from '../../../plugins/profile/profiles.ts'
@@ -6,7 +6,7 @@ import { openMemory } from '../../support/memory-engine.ts'
 
 const ada = { name: 'ada', uid: 'u1' }
 
-void t.test('of concurrent writes of the same text only one says that it changed the profile', async (t) => {
+void t.test('only one of several concurrent writes of the same text changes the profile', async (t) => {
 	const profiles = profilesOf({ store: openMemory().store, redactor: openRedactor() })
 	const written = await Promise.all([1, 2, 3].map(() => profiles.replace(ada, 'Likes tea.')))
 	t.strictSame(

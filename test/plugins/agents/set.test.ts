@@ -1,4 +1,4 @@
-/** `svc agents update --set` with keys of an inner map. */
+/** `svc agents update --set` with keys of nested maps. */
 import t from 'tap'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -8,7 +8,7 @@ t.teardown(() => gateway.stop())
 const svc = svcFor(gateway)
 const update = (...set: string[]) => svc(['agents', 'update', 'ada', '--set', ...set, '--json'])
 
-void t.test('a key of an inner map leaves the others of that map as they are', async (t) => {
+void t.test('setting a nested key leaves the other keys of its map unchanged', async (t) => {
 	await svc(['agents', 'create', 'ada', '--set', 'limits.steps=20', 'limits.cost_per_day=1.5', 'motto='])
 	const before = { steps: 20, cost_per_day: 1.5 }
 	t.strictSame((await update('limits.tokens=900')).json().config, { limits: { ...before, tokens: 900 } })
@@ -22,7 +22,7 @@ void t.test('a key of an inner map leaves the others of that map as they are', a
 	})
 })
 
-void t.test('a whole map replaces the map, also for keys that follow', async (t) => {
+void t.test('setting a map replaces it before the keys that follow are set', async (t) => {
 	t.strictSame((await update('limits={"steps": 4}')).json().config, { limits: { steps: 4 } })
 	t.strictSame((await update('limits={"steps": 5}', 'limits.tokens=7')).json().config, {
 		limits: { steps: 5, tokens: 7 },
@@ -34,7 +34,7 @@ void t.test('a whole map replaces the map, also for keys that follow', async (t)
 	t.strictSame((await update('limits=')).json().config, { context: { facts: false } })
 })
 
-void t.test('an agent that does not exist', async (t) => {
+void t.test('an unknown agent is an error', async (t) => {
 	const { code, stderr } = await svc(['agents', 'update', 'bob', '--set', 'limits.steps=4'])
 	t.equal(code, 4)
 	t.match(stderr, 'there is no agent "bob"')

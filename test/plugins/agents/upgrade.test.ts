@@ -1,4 +1,4 @@
-/** Agents of version 0.1.0 have no liveness record: they get one at the first start. */
+/** Agents of version 0.1.0 have no liveness record; the first start creates it. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -30,7 +30,7 @@ async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
 	return await work(engine.store) // before it is closed
 }
 
-void t.test('agents of version 0.1.0 work on, and those whose deletion had begun are deleted', async (t) => {
+void t.test('an upgrade keeps the agents of version 0.1.0 and completes deletions that had begun', async (t) => {
 	await withGateway(async ({ request }) => {
 		for (const name of ['ada', 'bob', 'cleo'])
 			t.equal((await request('POST', '/v1/agents', { body: { name } })).status, 201)
@@ -40,7 +40,7 @@ void t.test('agents of version 0.1.0 work on, and those whose deletion had begun
 		const uidOf = async (name: string): Promise<string> =>
 			(await store.get<{ uid: string }>(['agents', name]))?.value.uid ?? ''
 		const uid = await uidOf('bob')
-		// One has its record: it was created by a version between the two.
+		// `cleo` keeps its record, as if a version between the two had created it.
 		for (const name of ['ada', 'bob']) await store.delete(livenessKey(await uidOf(name)))
 		const entry = await store.get<object>(['agents', 'bob'])
 		await store.put(['agents', 'bob'], { ...entry?.value, deleting: true })

@@ -1,4 +1,4 @@
-/** Blobs: written in pieces, shared by runs, deleted with the last one, and never left behind. */
+/** Blobs: stored in pieces, shared by runs, and deleted with the last run that uses them. */
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -36,12 +36,12 @@ async function use(store: Store, run_id: string, ...blobs: string[]): Promise<vo
 	await store.commit(agentScope(uid), ops)
 }
 
-/** In chunks of a size that fits no piece. */
+/** Chunks whose borders are not those of pieces. */
 function* chunks(bytes: Buffer, size = 100_003): Generator<Uint8Array> {
 	for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-void t.test('bytes come back as they were, whatever their size', async (t) => {
+void t.test('a blob of any size is read as it was written', async (t) => {
 	const store = await openStore()
 	for (const size of [1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 8 * 256 * 1024, 3_000_000]) {
 		const bytes = randomBytes(size)
@@ -56,18 +56,18 @@ void t.test('bytes come back as they were, whatever their size', async (t) => {
 	)
 })
 
-void t.test('the same bytes are one blob, and another agent has its own', async (t) => {
+void t.test('the same bytes are stored once per agent', async (t) => {
 	const store = await openStore()
 	await store.put(livenessKey('uid-2'), {})
 	const bytes = randomBytes(600_000)
 	const first = await writeBlob(store, uid, [bytes], {}, limits)
 	const keys = await keysIn(store)
 	t.strictSame(await writeBlob(store, uid, chunks(bytes), {}, limits), first)
-	t.strictSame(await keysIn(store), keys, 'nothing more is stored')
+	t.strictSame(await keysIn(store), keys, 'the second write stores nothing')
 	t.equal(await readBlob(store, 'uid-2', first.blob), undefined)
 })
 
-void t.test('limits refuse, and leave nothing behind', async (t) => {
+void t.test('a rejected blob leaves no data', async (t) => {
 	const store = await openStore()
 	const tooMany = async function* (): AsyncGenerator<Uint8Array> {
 		for (;;) yield randomBytes(300_000)
@@ -90,7 +90,7 @@ void t.test('limits refuse, and leave nothing behind', async (t) => {
 	await writeBlob(store, uid, [randomBytes(3_000_000)], {}, limits)
 })
 
-void t.test('a blob lives for as long as one run uses it', async (t) => {
+void t.test('a blob is stored as long as a run uses it', async (t) => {
 	const store = await openStore()
 	const shared = await writeBlob(store, uid, [png('a')], {}, limits)
 	const own = await writeBlob(store, uid, [png('b')], {}, limits)
@@ -102,13 +102,13 @@ void t.test('a blob lives for as long as one run uses it', async (t) => {
 	t.ok(await readBlob(store, uid, shared.blob))
 	t.equal(await readBlob(store, uid, own.blob), undefined)
 	await releaseBlobs(store, uid, 'r1')
-	t.ok(await readBlob(store, uid, shared.blob), 'a repeated release takes nothing from others')
+	t.ok(await readBlob(store, uid, shared.blob), 'a repeated release does not affect other runs')
 	await releaseBlobs(store, uid, 'r2')
 	t.strictSame(await keysIn(store), ['blob-total'])
 	t.match(await store.get([agentScope(uid), 'blob-total']), { value: { bytes: 0 } })
 })
 
-void t.test('a run with more blobs than fit into a commit releases them all', async (t) => {
+void t.test('releases all blobs of a run that has more than one commit can hold', async (t) => {
 	const store = await openStore()
 	for (let at = 0; at < USES_PER_COMMIT * 2 + 3; at++)
 		await use(store, 'r1', (await writeBlob(store, uid, [png(String(at))], {}, limits)).blob)
@@ -116,20 +116,20 @@ void t.test('a run with more blobs than fit into a commit releases them all', as
 	t.strictSame(await keysIn(store), ['blob-total'])
 })
 
-void t.test('what nobody uses is collected, and what was uploaded again meanwhile is not', async (t) => {
+void t.test('collects unused blobs that are old enough', async (t) => {
 	const store = await openStore()
 	const { blob } = await writeBlob(store, uid, [png()], {}, limits)
 	const record = await store.get<{ at: string }>([agentScope(uid), 'blob', blob.slice('sha256:'.length)])
 	await collectBlobs(store, uid, record?.value.at ?? '')
-	t.ok(await readBlob(store, uid, blob), 'it is not old enough')
+	t.ok(await readBlob(store, uid, blob), 'a new blob is not collected')
 	await collectBlobs(store, uid, later)
 	t.strictSame(await keysIn(store), ['blob-total'])
 	await writeBlob(store, uid, [png()], {}, limits)
 	t.ok(await readBlob(store, uid, blob))
 })
 
-/** Stops the store after so many commits, as a kill would. */
-function dying(store: Store, commits: number): Store {
+/** A store that fails after a number of commits, as if the gateway was killed. */
+function failingAfter(store: Store, commits: number): Store {
 	let left = commits
 	const commit: Store['commit'] = async (scope, ops) => {
 		if (left-- <= 0) throw new Error('killed')
@@ -143,8 +143,8 @@ function dying(store: Store, commits: number): Store {
 	}
 }
 
-/** Does the work again and again, each time cut off one commit later, until it gets to its end. */
-async function cutEverywhere(
+/** Repeats the work with an interruption after 0, 1, 2, … commits, until it completes. */
+async function interruptEverywhere(
 	t: Test,
 	work: (store: Store) => Promise<unknown>,
 	after: () => Promise<void>,
@@ -152,7 +152,7 @@ async function cutEverywhere(
 ) {
 	for (let commits = 0; ; commits++) {
 		t.ok(commits < 50)
-		const isDone = await work(dying(store, commits)).then(
+		const isDone = await work(failingAfter(store, commits)).then(
 			() => true,
 			() => false,
 		)
@@ -161,12 +161,12 @@ async function cutEverywhere(
 	}
 }
 
-void t.test('an upload that is cut off anywhere is complete or gone after collecting', async (t) => {
+void t.test('collecting removes an upload that was interrupted after any commit', async (t) => {
 	const store = await openStore()
 	const bytes = randomBytes(4_000_000)
-	const commits = await cutEverywhere(
+	const commits = await interruptEverywhere(
 		t,
-		(cut) => writeBlob(cut, uid, [bytes], {}, limits),
+		(interrupted) => writeBlob(interrupted, uid, [bytes], {}, limits),
 		async () => {
 			await collectBlobs(store, uid, later)
 			t.strictSame(
@@ -179,15 +179,15 @@ void t.test('an upload that is cut off anywhere is complete or gone after collec
 	t.ok(commits >= 2, `${commits} commits`)
 })
 
-void t.test('a release that is cut off anywhere goes on', async (t) => {
+void t.test('an interrupted release can be repeated', async (t) => {
 	const store = await openStore()
 	const blobs = await Promise.all([1, 2, 3].map((n) => writeBlob(store, uid, [randomBytes(n * 700_000)], {}, limits)))
 	await use(store, 'r1', ...blobs.map(({ blob }) => blob))
-	await cutEverywhere(
+	await interruptEverywhere(
 		t,
-		async (cut) => {
-			await releaseBlobs(cut, uid, 'r1')
-			await collectBlobs(cut, uid, later)
+		async (interrupted) => {
+			await releaseBlobs(interrupted, uid, 'r1')
+			await collectBlobs(interrupted, uid, later)
 		},
 		async () => {},
 		store,
@@ -195,7 +195,7 @@ void t.test('a release that is cut off anywhere goes on', async (t) => {
 	t.strictSame(await keysIn(store), ['blob-total'])
 })
 
-void t.test('an upload that was collected while it went on is refused', async (t) => {
+void t.test('an upload that is collected while in progress is rejected', async (t) => {
 	const store = await openStore()
 	const slow = async function* (): AsyncGenerator<Uint8Array> {
 		yield randomBytes(3_000_000)

@@ -17,7 +17,7 @@ const cases: [
 	['a jpeg', Buffer.from('ffd8ffe000104a464946', 'hex'), {}, 'image/jpeg', 'image'],
 	['a gif', text('GIF89a…'), {}, 'image/gif', 'image'],
 	['a webp', text('RIFF1234WEBPVP8 '), {}, 'image/webp', 'image'],
-	['a photo of a phone', mp4('heic'), {}, 'image/heic', 'image'],
+	['a photo from a phone', mp4('heic'), {}, 'image/heic', 'image'],
 	['a pdf', pdf(), { media_type: 'image/png' }, 'application/pdf', 'file'],
 	['a wav', wav(), {}, 'audio/wav', 'audio'],
 	['a voice message', ogg(), { media_type: 'audio/ogg' }, 'audio/ogg', 'audio'],
@@ -30,15 +30,15 @@ const cases: [
 	['a table', text('a,b\n1,2'), { name: 'Report.CSV' }, 'text/csv', 'file'],
 	['code', text('print(1)'), { media_type: 'text/x-python; charset=utf-8' }, 'text/x-python', 'file'],
 	['svg that claims to be an image', text('<svg onload="x()">'), { media_type: 'image/png' }, 'image/svg+xml', 'file'],
-	['svg behind a prolog', text('<?xml version="1.0"?>\n<!-- x -->\n<svg>'), {}, 'image/svg+xml', 'file'],
-	['svg behind many comments', text(`${'<!---->'.repeat(60)}<svg>`), {}, 'image/svg+xml', 'file'],
-	['comments that take a regular expression for ever', text(`${'<!---->'.repeat(70)}x`), {}, 'text/plain', 'file'],
-	['a comment without end', text('<!-- <svg>'), {}, 'text/plain', 'file'],
+	['svg after a prolog', text('<?xml version="1.0"?>\n<!-- x -->\n<svg>'), {}, 'image/svg+xml', 'file'],
+	['svg after many comments', text(`${'<!---->'.repeat(60)}<svg>`), {}, 'image/svg+xml', 'file'],
+	['comments that make a regular expression backtrack', text(`${'<!---->'.repeat(70)}x`), {}, 'text/plain', 'file'],
+	['an unclosed comment', text('<!-- <svg>'), {}, 'text/plain', 'file'],
 	['html', text('\n<!DOCTYPE html><p>'), { media_type: 'image/gif' }, 'text/html', 'file'],
 	['a script', text('<script>alert(1)</script>'), { media_type: 'text/plain' }, 'text/html', 'file'],
-	['anything else', Buffer.from([0, 1, 2, 3]), { media_type: 'image/png' }, 'application/octet-stream', 'file'],
+	['other binary data', Buffer.from([0, 1, 2, 3]), { media_type: 'image/png' }, 'application/octet-stream', 'file'],
 	[
-		'binary that says what it is',
+		'binary with its own media type',
 		Buffer.from([0, 1]),
 		{ media_type: 'application/x-sqlite3' },
 		'application/x-sqlite3',
@@ -67,7 +67,7 @@ for (const [what, bytes, about, type, part] of cases)
 		t.end()
 	})
 
-void t.test('text is what models can read as it is', (t) => {
+void t.test('text types are those that a model can read unchanged', (t) => {
 	for (const type of ['text/plain', 'text/html', 'application/json', 'image/svg+xml']) t.ok(isTextType(type), type)
 	for (const type of ['application/pdf', 'image/png', 'application/octet-stream']) t.notOk(isTextType(type), type)
 	t.end()

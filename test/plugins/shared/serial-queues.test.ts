@@ -1,7 +1,7 @@
 import t from 'tap'
 import { SerialQueues } from '../../../plugins/shared/serial-queues.ts'
 
-void t.test('queues of different names run side by side', async (t) => {
+void t.test('queues with different names run concurrently', async (t) => {
 	const queues = new SerialQueues()
 	const gate = Promise.withResolvers<void>()
 	const order: string[] = []

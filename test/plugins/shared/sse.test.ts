@@ -1,13 +1,14 @@
-/** Streams of Server-Sent Events over connections that serve several requests. */
+/** Streams of Server-Sent Events on connections with keep-alive. */
 import { once } from 'node:events'
 import { Agent, createServer, get } from 'node:http'
 import type { IncomingMessage } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { chunk, Connection } from '../../../plugins/shared/sse.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 
-void t.test('a connection serves one stream after another, and nothing of them stays with it', async (t) => {
+void t.test('a connection serves one stream after another without leaking listeners', async (t) => {
 	const sockets = new Set<Socket>()
 	let closed = 0
 	const server = createServer((request, response) => {
@@ -18,25 +19,24 @@ void t.test('a connection serves one stream after another, and nothing of them s
 		stream.write(chunk(''))
 		stream.end('data: 3\n\n')
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const { url, stop } = await listenOnLoopback(server)
 	const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 	t.teardown(() => {
 		agent.destroy()
-		server.close()
-		server.closeAllConnections()
+		return stop()
 	})
-	const ask = async (): Promise<string> => {
-		const request = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', agent })
+	const readStream = async (): Promise<string> => {
+		const request = get(url, { agent })
 		const [response] = (await once(request, 'response')) as [IncomingMessage]
 		t.equal(response.headers.connection, 'keep-alive')
 		return text(response)
 	}
-	t.equal(await ask(), 'data: 1\n\ndata: 2\n\ndata: 3\n\n')
+	t.equal(await readStream(), 'data: 1\n\ndata: 2\n\ndata: 3\n\n')
 	const [socket] = sockets
-	const count = (): (number | undefined)[] => ['drain', 'timeout'].map((name) => socket?.listenerCount(name))
-	const before = count()
-	for (let n = 0; n < 12; n++) t.equal(await ask(), 'data: 1\n\ndata: 2\n\ndata: 3\n\n')
+	const listeners = (): (number | undefined)[] => ['drain', 'timeout'].map((name) => socket?.listenerCount(name))
+	const before = listeners()
+	for (let n = 0; n < 12; n++) t.equal(await readStream(), 'data: 1\n\ndata: 2\n\ndata: 3\n\n')
 	t.equal(sockets.size, 1)
 	t.equal(closed, 13)
-	t.strictSame(count(), before)
+	t.strictSame(listeners(), before)
 })
