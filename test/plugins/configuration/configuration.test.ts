@@ -1,4 +1,4 @@
-/** gateway.yaml over HTTP: reading with hidden secrets, checking, replacing and changing it. */
+/** gateway.yaml over HTTP: read it with hidden secrets, validate, replace and change it. */
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -26,7 +26,7 @@ const gateway = await startGateway({ config: START })
 t.teardown(() => gateway.stop())
 const file = join(gateway.home, 'config', 'gateway.yaml')
 
-void t.test('the file is read without its secrets', async (t) => {
+void t.test('the response hides the secrets of the file', async (t) => {
 	const { status, body } = await gateway.request('GET', '/v1/config')
 	t.equal(status, 200)
 	t.equal(body.file, file)
@@ -38,23 +38,23 @@ void t.test('the file is read without its secrets', async (t) => {
 	)
 })
 
-void t.test('a text is checked, with the lines of its mistakes and what it would change', async (t) => {
+void t.test('validation returns errors with their lines, and the changes of a valid text', async (t) => {
 	const { text } = (await gateway.request('GET', '/v1/config')).body
-	const wrong = await gateway.request('POST', '/v1/config/validate', {
+	const invalid = await gateway.request('POST', '/v1/config/validate', {
 		body: { text: `${text}server:\n  shutdown_grace_s: soon\n` },
 	})
-	t.equal(wrong.status, 200)
-	t.match(wrong.body, {
+	t.equal(invalid.status, 200)
+	t.match(invalid.body, {
 		valid: false,
 		changes: [],
 		errors: [{ path: 'server.shutdown_grace_s', line: 16, column: 21 }],
 	})
-	t.equal(wrong.body.errors.length, 1)
+	t.equal(invalid.body.errors.length, 1)
 
-	const right = await gateway.request('POST', '/v1/config/validate', {
+	const valid = await gateway.request('POST', '/v1/config/validate', {
 		body: { text: text.replace('(hidden 1)', 'sk-other') + 'log: {level: warn, format: json}\n' },
 	})
-	t.strictSame(right.body, {
+	t.strictSame(valid.body, {
 		valid: true,
 		error: null,
 		errors: [],
@@ -64,10 +64,10 @@ void t.test('a text is checked, with the lines of its mistakes and what it would
 			{ path: 'providers.local.api_key', before: '(hidden)', after: '(hidden)', needs_restart: false },
 		],
 	})
-	t.equal(readFileSync(file, 'utf8'), START, 'nothing was changed')
+	t.equal(readFileSync(file, 'utf8'), START, 'validation does not change the file')
 })
 
-void t.test('a text replaces the file, keeps what was hidden, and is in force', async (t) => {
+void t.test('a new text replaces the file, keeps the hidden values, and takes effect', async (t) => {
 	const { text, digest } = (await gateway.request('GET', '/v1/config')).body
 	const mode = statSync(file).mode
 	const { status, body } = await gateway.request('PUT', '/v1/config', {
@@ -78,46 +78,46 @@ void t.test('a text replaces the file, keeps what was hidden, and is in force', 
 	t.equal(readFileSync(file, 'utf8'), START.replace('model: qwen3', 'model: qwen4'))
 	t.equal(statSync(file).mode, mode)
 
-	const late = await gateway.request('PUT', '/v1/config', { body: { text, digest } })
-	t.equal(late.status, 409)
-	t.match(late.body, { code: 'conflict', message: /GET \/v1\/config/ })
+	const outdated = await gateway.request('PUT', '/v1/config', { body: { text, digest } })
+	t.equal(outdated.status, 409)
+	t.match(outdated.body, { code: 'conflict', message: /GET \/v1\/config/ })
 })
 
-void t.test('a text with a mistake is refused, and the file stays', async (t) => {
+void t.test('an invalid text is rejected, and the file stays unchanged', async (t) => {
 	const { text, digest } = (await gateway.request('GET', '/v1/config')).body
 	const before = readFileSync(file, 'utf8')
-	const refused = await gateway.request('PUT', '/v1/config', { body: { text: `${text}servre: {}\n`, digest } })
-	t.equal(refused.status, 400)
-	t.match(refused.body, { code: 'config_invalid', errors: [{ path: 'servre', line: 15, column: 1 }] })
+	const rejected = await gateway.request('PUT', '/v1/config', { body: { text: `${text}servre: {}\n`, digest } })
+	t.equal(rejected.status, 400)
+	t.match(rejected.body, { code: 'config_invalid', errors: [{ path: 'servre', line: 15, column: 1 }] })
 	const unknown = await gateway.request('PUT', '/v1/config', { body: { text: `${text}# (hidden 9)\n`, digest } })
 	t.equal(unknown.status, 400)
 	t.match(unknown.body, { code: 'invalid_request', message: /\(hidden 9\)/ })
 	t.equal(readFileSync(file, 'utf8'), before)
 })
 
-void t.test('single settings are changed, all or none', async (t) => {
+void t.test('a change of several settings is atomic', async (t) => {
 	const before = readFileSync(file, 'utf8')
-	const none = await gateway.request('PATCH', '/v1/config', {
+	const rejected = await gateway.request('PATCH', '/v1/config', {
 		body: { set: { 'log.format': 'json', 'server.shutdown_grace_s': 'soon' } },
 	})
-	t.equal(none.status, 400)
-	t.match(none.body, { code: 'config_invalid', errors: [{ path: 'server.shutdown_grace_s' }] })
+	t.equal(rejected.status, 400)
+	t.match(rejected.body, { code: 'config_invalid', errors: [{ path: 'server.shutdown_grace_s' }] })
 	t.equal(readFileSync(file, 'utf8'), before)
 
-	const both = await gateway.request('PATCH', '/v1/config', {
+	const changed = await gateway.request('PATCH', '/v1/config', {
 		body: {
 			set: { 'providers.other': { kind: 'offline' }, default_provider: 'other' },
 			unset: ['providers.local', 'log.level'],
 		},
 	})
-	t.equal(both.status, 200)
-	t.match(both.body, { state: 'in_force' })
-	t.notMatch(both.body.text, /local|very-secret/)
+	t.equal(changed.status, 200)
+	t.match(changed.body, { state: 'in_force' })
+	t.notMatch(changed.body.text, /local|very-secret/)
 	t.match(readFileSync(file, 'utf8'), /^# my gateway\n/)
 	t.equal((await gateway.request('PATCH', '/v1/config', { body: {} })).status, 400)
 })
 
-void t.test('a file that was refused shows why, with its line', async (t) => {
+void t.test('the response for a refused file states the error and its line', async (t) => {
 	const good = readFileSync(file, 'utf8')
 	writeFileSync(file, `${good}api_keys: very-secret-3\nserver: {shutdown_grace_s: soon}\n`)
 	const found = await eventually(async () => {
@@ -125,7 +125,7 @@ void t.test('a file that was refused shows why, with its line', async (t) => {
 		return body.state === 'refused' ? body : undefined
 	})
 	t.match(found.error, /gateway\.yaml:\d+:\d+: server\.shutdown/)
-	t.ok(found.errors.every((one: { line?: number }) => Number.isInteger(one.line)))
+	t.ok(found.errors.every(({ line }: { line?: number }) => Number.isInteger(line)))
 	t.notMatch(JSON.stringify(found), /very-secret/)
 	const { body } = await gateway.request('PUT', '/v1/config', {
 		body: { text: found.text.replace(/^api_keys.*\nserver.*\n/m, ''), digest: found.digest },
@@ -134,7 +134,7 @@ void t.test('a file that was refused shows why, with its line', async (t) => {
 	t.equal(readFileSync(file, 'utf8'), good)
 })
 
-void t.test('only a caller with every scope reads or changes it', async (t) => {
+void t.test('only a caller with all scopes can read or change the file', async (t) => {
 	for (const [method, path] of [
 		['GET', '/v1/config'],
 		['PUT', '/v1/config'],
@@ -148,7 +148,7 @@ void t.test('only a caller with every scope reads or changes it', async (t) => {
 	}
 })
 
-void t.test('whatever holds a secret is hidden, and comes back as it was written', (t) => {
+void t.test('values that contain secrets are hidden, and restored unchanged', (t) => {
 	const texts = [
 		'a: {token: "x y", tokens: [one, two], password: \'p\', max_tokens: 12}\n',
 		'url: https://user:pass@host/x\nother: https://host/x?a=b@c\n',

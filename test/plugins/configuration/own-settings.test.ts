@@ -15,19 +15,19 @@ writeFileSync(
 	"export default { name: 'sizes', config: (joi) => joi.object({ size: joi.number(), more: joi.object() }) }",
 )
 
-void t.test('a plugin that is on stays on', async (t) => {
+void t.test('a change of a setting keeps a plugin switched on', async (t) => {
 	t.equal((await svc(['config', 'set', 'plugins.sizes', 'true'])).code, 0)
 	const set = await svc(['config', 'set', 'plugins.sizes.size', '5'])
 	t.strictSame([set.code, set.stderr], [0, ''])
 	t.strictSame((await svc(['config', 'get', 'plugins.sizes', '--json'])).json(), { size: 5 })
 })
 
-void t.test('a plugin that is off stays off, over HTTP too', async (t) => {
+void t.test('a change of a setting over HTTP keeps a plugin switched off', async (t) => {
 	t.equal((await svc(['config', 'set', 'plugins.sizes', 'false'])).code, 0)
 	const changed = await gateway.request('PATCH', '/v1/config', { body: { set: { 'plugins.sizes.more.depth': 3 } } })
 	t.equal(changed.status, 200)
 	t.match(readFileSync(file, 'utf8'), /sizes:\n +enabled: false\n +more:\n +depth: 3\n/)
 	t.equal((await svc(['config', 'set', 'plugins.sizes.enabled', 'true'])).code, 0)
-	const running = (await gateway.request('GET', '/v1/plugins')).body.map((one: { name: string }) => one.name)
+	const running = (await gateway.request('GET', '/v1/plugins')).body.map(({ name }: { name: string }) => name)
 	t.ok(running.includes('sizes'))
 })

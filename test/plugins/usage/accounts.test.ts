@@ -1,4 +1,4 @@
-/** The accounts by themselves: a run that is executed while its start is still being written. */
+/** Accounts of limits, without a gateway. */
 import t from 'tap'
 import type { Context } from '../../../core/plugin.ts'
 import { livenessKey } from '../../../core/store/agent-scope.ts'
@@ -8,7 +8,7 @@ import { openMemory } from '../../support/memory-engine.ts'
 
 const ada = { uid: 'uid-of-ada', name: 'ada' }
 
-void t.test('a run that calls a model before its start is durable holds both reservations', async (t) => {
+void t.test('a run that calls a model before its start is durable keeps both reservations', async (t) => {
 	const { store } = openMemory()
 	await store.put(livenessKey(ada.uid), true)
 	const list = async function* () {

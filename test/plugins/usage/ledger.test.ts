@@ -1,4 +1,4 @@
-/** The ledger by itself: its days, its bounds, and runs that write at the same time. */
+/** The ledger without a gateway: days, bounds and concurrent runs. */
 import t from 'tap'
 import { livenessKey } from '../../../core/store/agent-scope.ts'
 import { change } from '../../../core/store/change.ts'
@@ -37,7 +37,7 @@ async function openLedger() {
 	}
 }
 
-void t.test('what is old is deleted, of agents and of those that are gone', async (t) => {
+void t.test('old days are deleted, those of deleted agents too', async (t) => {
 	const { store, count } = await openLedger()
 	for (const day of ['2026-03-01', '2026-03-02', '2026-03-03']) await count(day, [call('m')])
 	await keepUsage(store, ada, 'usage')
@@ -45,13 +45,14 @@ void t.test('what is old is deleted, of agents and of those that are gone', asyn
 		yield ada
 	}
 	await forgetDays(store, agents(), '2026-03-02', 'usage')
-	const left = async (entries: AsyncIterable<{ day: string }>) => (await Array.fromAsync(entries)).map(({ day }) => day)
-	t.strictSame(await left(entriesOf(store, ada.uid, days)), ['2026-03-02', '2026-03-03'])
-	t.strictSame(await left(keptEntries(store, days)), ['2026-03-02', '2026-03-03'])
-	t.strictSame(await left(entriesOf(store, ada.uid, { since: '2026-03-02', until: '2026-03-03' })), ['2026-03-02'])
+	const daysIn = async (entries: AsyncIterable<{ day: string }>) =>
+		(await Array.fromAsync(entries)).map(({ day }) => day)
+	t.strictSame(await daysIn(entriesOf(store, ada.uid, days)), ['2026-03-02', '2026-03-03'])
+	t.strictSame(await daysIn(keptEntries(store, days)), ['2026-03-02', '2026-03-03'])
+	t.strictSame(await daysIn(entriesOf(store, ada.uid, { since: '2026-03-02', until: '2026-03-03' })), ['2026-03-02'])
 })
 
-void t.test('a record has a bounded number of models, and counts the rest together', async (t) => {
+void t.test('a record has a bounded number of models, and adds up the others', async (t) => {
 	const { store, count } = await openLedger()
 	for (let at = 0; at < 100; at++) await count('2026-03-01', [call(`m${at}`), call(`n${at}`, 'other')])
 	const rows = (await Array.fromAsync(entriesOf(store, ada.uid, days))).flatMap((entry) => entry.rows)
@@ -59,7 +60,7 @@ void t.test('a record has a bounded number of models, and counts the rest togeth
 	t.match(rows.at(-1), { provider: 'other', model: 'other', calls: 136, input_tokens: 272, cost: 13.6 })
 })
 
-void t.test('runs that count at the same time lose nothing', async (t) => {
+void t.test('concurrent runs lose no counts', async (t) => {
 	const { store, count } = await openLedger()
 	const slots = Array.from({ length: 40 }, () => takeSlot(ada.uid))
 	t.equal(new Set(slots).size, 16)
@@ -74,7 +75,7 @@ void t.test('runs that count at the same time lose nothing', async (t) => {
 	)
 })
 
-void t.test('of a deleted agent nothing more is counted, and no commit fails', async (t) => {
+void t.test('calls of a deleted agent are not counted, without an error', async (t) => {
 	const { store, count } = await openLedger()
 	await store.delete(livenessKey(ada.uid))
 	await count('2026-03-01', [call('m')])

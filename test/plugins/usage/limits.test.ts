@@ -1,4 +1,4 @@
-/** Limits of a day, for an agent and for all agents together. */
+/** Daily limits of an agent and of the gateway. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -34,17 +34,17 @@ async function start(t: Test, more = ''): Promise<TestGateway> {
 }
 
 /** The error of a run that must fail without a request to its model. */
-async function failure(one: Followed, prompt: string): Promise<Answer> {
+async function failure(agent: Followed, prompt: string): Promise<Answer> {
 	const before = model.requests().length
-	const run_id = await one.start(prompt)
-	const { event_type, payload } = await one.ended(run_id)
+	const run_id = await agent.start(prompt)
+	const { event_type, payload } = await agent.ended(run_id)
 	t.equal(event_type, 'run.failed')
 	t.equal(model.requests().length, before)
-	t.notOk(one.typesOf(run_id).includes('model.request'))
+	t.notOk(agent.typesOf(run_id).includes('model.request'))
 	return payload
 }
 
-void t.test('an agent that has used its tokens of a day makes no further call until the next day', async (t) => {
+void t.test('an agent that has used its daily tokens makes no call until the next day', async (t) => {
 	const gateway = await start(t)
 	const real = Date.now
 	t.teardown(() => (Date.now = real))
@@ -73,7 +73,7 @@ void t.test('an agent that has used its tokens of a day makes no further call un
 	})
 })
 
-void t.test('the limit of the gateway is that of all agents together, also of deleted ones', async (t) => {
+void t.test('the limit of the gateway counts all agents, deleted ones too', async (t) => {
 	const gateway = await start(t, 'usage: {limits: {cost_per_day: 0.1}}')
 	const ada = await follow(t, gateway, 'ada')
 	const bob = await follow(t, gateway, 'bob')
@@ -88,16 +88,16 @@ void t.test('the limit of the gateway is that of all agents together, also of de
 	t.match(await failure(cid, 'hello'), { code: 'limit_cost', error: /^the cost of mock \(unpriced\) is unknown/ })
 })
 
-void t.test('what the last call of a run used counts at once, however long the ledger takes to read', async (t) => {
+void t.test('the last call of a run counts at once, even if the ledger takes long to read', async (t) => {
 	const gateway = await start(t, 'usage: {limits: {cost_per_day: 0.05}}')
-	// The ledger is read again only after twenty times as long as its reading took.
+	// The gateway waits twenty times as long as a read of the ledger took before it reads the ledger again.
 	for (let i = 0; i < 300; i++) await gateway.request('POST', '/v1/agents', { body: { name: `agent-${i}` } })
 	const ada = await follow(t, gateway, 'ada')
 	await ada.complete('hello')
 	t.match(await failure(ada, 'hello'), { code: 'limit_cost', error: /^the gateway has spent 0\.065 of its 0\.05/ })
 })
 
-void t.test('concurrent runs reserve before they call, and a reservation ends with its call', async (t) => {
+void t.test('concurrent runs reserve tokens before a call and release them after it', async (t) => {
 	const gateway = await start(t)
 	// Without tools, whose descriptions take thousands of tokens: the reservation of one call exceeds the limit, three calls do not.
 	const config = { provider: 'held', tools: { deny: ['*'] }, max_tokens: 5_000, limits: { tokens_per_day: 5_000 } }
@@ -130,7 +130,7 @@ void t.test('concurrent runs reserve before they call, and a reservation ends wi
 	t.match(await ada.ended(fourth), { event_type: 'run.completed' })
 })
 
-void t.test('eight runs at once exceed the limit by no more than one call', async (t) => {
+void t.test('eight concurrent runs exceed the limit by at most one call', async (t) => {
 	const gateway = await start(t)
 	const config = { max_tokens: 10, limits: { cost_per_day: 0.1 } }
 	await follow(t, gateway, 'ada', { config })
@@ -144,7 +144,7 @@ void t.test('eight runs at once exceed the limit by no more than one call', asyn
 	t.equal(total.calls, answered)
 })
 
-void t.test('a run that reaches the limit between two calls fails, and says so', async (t) => {
+void t.test('a run that reaches the limit between two calls fails with its code', async (t) => {
 	const gateway = await start(t)
 	const ada = await follow(t, gateway, 'ada', { config: { limits: { tokens_per_day: 50 } } })
 	model.on('two calls', { tools: [{ name: 'memory_stm_read', arguments: {} }], usage }, 'Done.')
@@ -154,7 +154,7 @@ void t.test('a run that reaches the limit between two calls fails, and says so',
 	t.match((await ada.read(run_id)).usage, { input_tokens: 60, output_tokens: 5 })
 })
 
-void t.test('a limit that is set while the gateway runs counts what was used before', async (t) => {
+void t.test('a limit that is set while the gateway runs counts earlier usage', async (t) => {
 	const gateway = await start(t)
 	const set = async (more: string): Promise<void> => {
 		writeFileSync(join(gateway.home, 'config/gateway.yaml'), configWith(more))
@@ -170,7 +170,7 @@ void t.test('a limit that is set while the gateway runs counts what was used bef
 	call.answer('Done.')
 	t.match(await eve.ended(during), { event_type: 'run.completed' })
 	const { input_tokens, output_tokens } = (await eve.read(during)).usage
-	// The new instance reads the ledger again after a while, which depends on how long a read takes.
+	// The new instance reads the ledger again after a delay that depends on how long a read takes.
 	const used = `has used ${65 + input_tokens + output_tokens} of its 65 tokens`
 	await eventually(
 		() => failure(eve, 'again'),

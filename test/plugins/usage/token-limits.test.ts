@@ -1,4 +1,4 @@
-/** Limits of a token: requests, streams, and runs, tokens and cost of a day. */
+/** Limits of a token: requests per minute, open streams, and daily runs, tokens and cost. */
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import t from 'tap'
@@ -36,12 +36,12 @@ async function start(t: Test): Promise<TestGateway> {
 /** A token with these limits, as a function that sends requests with it. */
 async function tokenOf(gateway: TestGateway, limits: object) {
 	const body = { scopes: ['*'], label: 'bot', limits }
-	const made = await gateway.request('POST', '/v1/auth/tokens', { body })
-	if (made.status !== 201) throw new Error(JSON.stringify(made.body))
-	const token = made.body.token as string
+	const created = await gateway.request('POST', '/v1/auth/tokens', { body })
+	if (created.status !== 201) throw new Error(JSON.stringify(created.body))
+	const token = created.body.token as string
 	const send = (method: string, path: string, json?: object): Promise<Reply<Answer>> =>
 		gateway.request(method, path, { token, ...(json && { body: json }) })
-	return { token, id: made.body.id as string, send }
+	return { token, id: created.body.id as string, send }
 }
 type Send = Awaited<ReturnType<typeof tokenOf>>['send']
 
@@ -60,17 +60,17 @@ function limited(t: Test, reply: Reply<Answer>, message: RegExp): void {
 	t.ok(Number(reply.headers.get('retry-after')) >= 1)
 }
 
-void t.test('requests of a minute', async (t) => {
+void t.test('limits the requests per minute', async (t) => {
 	const gateway = await start(t)
 	const { send } = await tokenOf(gateway, { requests_per_minute: 3 })
 	const other = await tokenOf(gateway, { requests_per_minute: 3 })
 	for (let n = 0; n < 3; n++) t.equal((await send('GET', '/v1/agents')).status, 200)
 	limited(t, await send('GET', '/v1/agents'), /^your token may send 3 requests per minute/)
-	t.equal((await other.send('GET', '/v1/agents')).status, 200, 'others are not affected')
+	t.equal((await other.send('GET', '/v1/agents')).status, 200, 'other tokens are not affected')
 	t.match((await other.send('GET', '/v1/auth/me')).body, { kind: 'token', limits: { requests_per_minute: 3 } })
 })
 
-void t.test('streams and WebSockets that are open at the same time', async (t) => {
+void t.test('limits the streams and WebSockets that are open at the same time', async (t) => {
 	const gateway = await start(t)
 	const { token, send } = await tokenOf(gateway, { streams: 2 })
 	const first = new AbortController()
@@ -99,7 +99,7 @@ void t.test('streams and WebSockets that are open at the same time', async (t) =
 	socket.terminate()
 })
 
-void t.test('runs of a day: also after a restart, and where agents are deleted', async (t) => {
+void t.test('limits the daily runs, also after a restart and the deletion of an agent', async (t) => {
 	const home = makeHome({ config })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	let gateway = await startGateway({ home })
@@ -132,7 +132,7 @@ void t.test('runs of a day: also after a restart, and where agents are deleted',
 	t.equal((await startRun()).status, 200, 'on the next day')
 })
 
-void t.test('tokens and cost of a day, of all agents and their sub-agents', async (t) => {
+void t.test('limits the daily tokens and cost of all agents and their sub-agents', async (t) => {
 	const gateway = await start(t)
 	await gateway.request('POST', '/v1/agents', { body: { name: 'eve' } })
 	const { send } = await tokenOf(gateway, { tokens_per_day: 250 })
@@ -155,7 +155,7 @@ void t.test('tokens and cost of a day, of all agents and their sub-agents', asyn
 	limited(t, await poor.send('POST', '/v1/agents/ada/runs', { prompt: 'hello' }), /\(cost_per_day\)/)
 })
 
-void t.test('invalid limits are refused', async (t) => {
+void t.test('rejects invalid limits', async (t) => {
 	const gateway = await start(t)
 	for (const limits of [{}, { streams: 0 }, { runs_per_day: 1.5 }, { cost_per_day: -1 }, { runs: 3 }])
 		refused(t, await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], limits } }), {

@@ -1,4 +1,4 @@
-/** What model calls use: their cost, the report of it, and what is left of it by agents that are gone. */
+/** Usage of models: tokens, cost, the report, and the usage of deleted agents. */
 import t from 'tap'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -14,6 +14,7 @@ const model = await startModelServer()
 const scripted = await startScriptedModels()
 const held = await startHeldModel()
 let reply: ScriptedReply = { json: {} }
+/** Returns `reply`. */
 const odd = scripted.add(() => reply)
 const gateway = await startGateway({
 	config: `
@@ -46,7 +47,7 @@ const answer = (prompt_tokens: number, completion_tokens: number) => ({
 	usage: { prompt_tokens, completion_tokens },
 })
 
-void t.test('a call has a cost where its model has a price, on the step, the run and in the report', async (t) => {
+void t.test('a call of a model with a price has a cost in its step, its run and the report', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const usage = { prompt_tokens: 1000, completion_tokens: 100 }
 	const tools = [{ name: 'memory_stm_read', arguments: {} }]
@@ -81,7 +82,7 @@ void t.test('a call has a cost where its model has a price, on the step, the run
 	t.match((await svc(['usage', 'ada', '--by', 'model'])).stdout, /mock \(m\) +- +- +2 +4000 +0 +150 +0\.0115/)
 })
 
-void t.test('without a price there is no cost, and the report says how much that concerns', async (t) => {
+void t.test('a call without a price has no cost, and the report states its tokens', async (t) => {
 	const bob = await follow(t, gateway, 'bob', { config: { model: 'unknown' } })
 	model.on('no price', answer(700, 7))
 	const run_id = await bob.complete('no price')
@@ -95,7 +96,7 @@ void t.test('without a price there is no cost, and the report says how much that
 	t.match((await usageOf('agent_id=bob')).total, { calls: 3, cost: 0.00182, unpriced_tokens: 1414 })
 })
 
-void t.test('the offline model costs nothing, so none of its tokens lack a price', async (t) => {
+void t.test('the offline model is free, so its tokens are not unpriced', async (t) => {
 	const off = await startGateway()
 	t.teardown(() => off.stop())
 	const ada = await follow(t, off, 'ada')
@@ -107,7 +108,7 @@ void t.test('the offline model costs nothing, so none of its tokens lack a price
 	t.notOk('cost' in (await ada.read(run_id)).usage)
 })
 
-void t.test('runs are counted once by how they ended, except those that were stopped', async (t) => {
+void t.test('completed and failed runs are counted once, stopped runs are not', async (t) => {
 	const kim = await follow(t, gateway, 'kim')
 	model.on('fine now', answer(1, 1))
 	model.on('refused now', { status: 400, message: 'no such parameter' })
@@ -130,7 +131,7 @@ void t.test('runs are counted once by how they ended, except those that were sto
 	t.ok(total.runs.p50_s <= total.runs.p95_s)
 })
 
-void t.test('costs add up without a visible error', async (t) => {
+void t.test('costs add up without a visible rounding error', async (t) => {
 	const cid = await follow(t, gateway, 'cid', { config: { model: 'fine' } })
 	const tools = [{ name: 'memory_stm_write', arguments: { key: 'a', value: 1 } }]
 	const usage = { prompt_tokens: 3, completion_tokens: 1 }
@@ -139,12 +140,12 @@ void t.test('costs add up without a visible error', async (t) => {
 	})
 	model.on('often', ...calls, { text: 'Done.', usage })
 	const run_id = await cid.complete('often')
-	// 3 × 0.1000000123 and 0.2 for a million tokens: 0.0000005 and a bit, rounded to billionths.
+	// 3 × 0.1000000123 and 1 × 0.2 per million tokens make 0.0000005 and a fraction, rounded to billionths.
 	t.equal((await cid.read(run_id)).usage.cost, 0.0000155)
 	t.equal((await usageOf('agent_id=cid')).total.cost, 0.0000155)
 })
 
-void t.test('calls whose answer is of no use are counted, too', async (t) => {
+void t.test('calls with an empty answer are counted', async (t) => {
 	const dan = await follow(t, gateway, 'dan')
 	const usage = { prompt_tokens: 10, completion_tokens: 1 }
 	model.on(/nothing|your answer was empty/, { text: '', usage })
@@ -154,7 +155,7 @@ void t.test('calls whose answer is of no use are counted, too', async (t) => {
 	t.match((await dan.read(run_id)).usage, { input_tokens: 30, output_tokens: 3, cost: 0.000105 })
 })
 
-void t.test('so are calls that failed although the model answered, and those that another one followed', async (t) => {
+void t.test('calls that failed after the model answered are counted, before a fallback too', async (t) => {
 	const zoe = await follow(t, gateway, 'zoe', { config: { provider: 'odd' } })
 	const usage = { prompt_tokens: 10, completion_tokens: 1 }
 	const broken = (finish_reason: string): ScriptedReply => {
@@ -174,7 +175,7 @@ void t.test('so are calls that failed although the model answered, and those tha
 	t.match((await usageOf('agent_id=yan')).total, { calls: 2, input_tokens: 110, output_tokens: 21, cost: 0.000461 })
 })
 
-void t.test('and calls that were stopped while the model answered, by an estimate', async (t) => {
+void t.test('calls that were stopped while the model answered are counted by an estimate', async (t) => {
 	const pia = await follow(t, gateway, 'pia', { config: { provider: 'held', limits: { tokens_per_day: 100 } } })
 	const run_id = await pia.start('stop me')
 	;(await held.called('stop me')).say('this is a long answer')
@@ -190,40 +191,44 @@ void t.test('and calls that were stopped while the model answered, by an estimat
 	t.equal(usage.cost, (usage.input_tokens + usage.output_tokens) / 1e6)
 	t.strictSame((await pia.read(run_id)).usage, usage)
 	t.match((await usageOf('agent_id=pia')).total, { calls: 1, ...usage })
-	t.match(await pia.ended(await pia.start('once more')), { payload: { code: 'limit_tokens' } }, 'limits count it')
+	t.match(
+		await pia.ended(await pia.start('once more')),
+		{ payload: { code: 'limit_tokens' } },
+		'the limit includes the estimate',
+	)
 })
 
-void t.test('what a provider reports is taken only where it can be true', async (t) => {
+void t.test('implausible usage from a provider is replaced by an estimate', async (t) => {
 	const eve = await follow(t, gateway, 'eve', { config: { provider: 'odd' } })
 	const message = { role: 'assistant', content: 'x'.repeat(40) }
-	const say = async (usage: string): Promise<Answer> => {
+	const usageAfter = async (usage: string): Promise<Answer> => {
 		const choice = JSON.stringify({ index: 0, message, finish_reason: 'stop' })
 		reply = { text: `{"choices":[${choice}],"usage":${usage}}`, type: 'application/json' }
 		return (await eve.read(await eve.complete('hello'))).usage
 	}
-	const odds = [
+	const implausible = [
 		'{"prompt_tokens":-5,"completion_tokens":-5}',
 		'{"prompt_tokens":1e300,"completion_tokens":1e300}',
 		'{"prompt_tokens":1e999,"completion_tokens":1}',
 		'{"prompt_tokens":"NaN","completion_tokens":null}',
 		'null',
 	]
-	for (const usage of odds) {
-		const { input_tokens, output_tokens, cost } = await say(usage)
+	for (const usage of implausible) {
+		const { input_tokens, output_tokens, cost } = await usageAfter(usage)
 		t.equal(output_tokens, 10, usage)
 		t.ok(input_tokens > 100 && input_tokens < 100_000, usage)
 		t.equal(cost, Math.round((input_tokens + output_tokens) * 1000) / 1e9, usage)
 	}
-	t.strictSame(await say('{"prompt_tokens":1.5,"completion_tokens":0.2}'), {
+	t.strictSame(await usageAfter('{"prompt_tokens":1.5,"completion_tokens":0.2}'), {
 		input_tokens: 2,
 		output_tokens: 1,
 		cost: 0.000003,
 	})
 	const cached = '{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":500}}'
-	t.match(await say(cached), { input_tokens: 10, cost: 0.000011 })
+	t.match(await usageAfter(cached), { input_tokens: 10, cost: 0.000011 })
 })
 
-void t.test('usage outlives its agent', async (t) => {
+void t.test('usage remains after the deletion of its agent', async (t) => {
 	const fay = await follow(t, gateway, 'fay')
 	model.on('before the end', answer(1000, 100))
 	await fay.complete('before the end')
@@ -236,7 +241,7 @@ void t.test('usage outlives its agent', async (t) => {
 	t.match((await usageOf('agent_id=fay')).rows, [{ agent_id: 'fay', calls: 2, cost: 0.007 }])
 })
 
-void t.test('the report refuses what it cannot show', async (t) => {
+void t.test('the report rejects invalid queries', async (t) => {
 	refused(t, await gateway.request('GET', '/v1/usage?agent_id=nobody'), { status: 404, code: 'not_found' })
 	for (const query of ['by=hour', 'since=yesterday', 'since=2026-02-02&until=2026-01-01', 'since=%2B200000-01-01'])
 		refused(t, await gateway.request('GET', `/v1/usage?${query}`), { status: 400, code: 'invalid_request' })
