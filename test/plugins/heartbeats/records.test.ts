@@ -1,4 +1,4 @@
-/** Making and deleting heartbeats, also by calls that are made again after a crash. */
+/** Creating, changing and deleting heartbeats, also by calls that are repeated after a crash. */
 import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import { openMemory } from '../../support/memory-engine.ts'
@@ -12,14 +12,15 @@ const bob = { name: 'bob', uid: 'u2' }
 
 function open(max_per_agent = 32) {
 	const { store } = openMemory()
-	const told: string[] = []
+	const emitted: string[] = []
 	const agents = {
-		find: async (name: string) => [ada, bob].map((one) => ({ ...one, config: {} })).find((one) => one.name === name),
+		find: async (name: string) =>
+			[ada, bob].map((agent) => ({ ...agent, config: {} })).find((agent) => agent.name === name),
 	}
 	const runs = { forgetNotes: async () => {}, destination: async () => ({ deliver: 'none' }) }
 	return {
-		told,
-		/** As when it has beaten for the last time. */
+		emitted,
+		/** Ends a heartbeat as its last beat does. */
 		async end(id: string): Promise<void> {
 			const entry = await store.get<HeartbeatRecord>(keys.heartbeat(ada.uid, id))
 			if (!entry || !(await endRecord(store, ada.uid, id, entry.rev))) throw new Error(`no heartbeat ${id}`)
@@ -27,13 +28,13 @@ function open(max_per_agent = 32) {
 		heartbeats: heartbeatsOf({
 			store,
 			config: { max_per_agent, missed_grace_s: 0 },
-			emit: async ({ event_type }) => void told.push(event_type),
+			emit: async ({ event_type }) => void emitted.push(event_type),
 			use: ((name: string) => (name === 'runs' ? runs : agents)) as never,
 		}),
 	}
 }
 
-void t.test('a creation that is made again answers with what the first one made', async (t) => {
+void t.test('a repeated creation returns the heartbeat of the first one', async (t) => {
 	const { heartbeats } = open(1)
 	const emit = (): void => {}
 	const first = await heartbeats.create(ada, { every: '1h', prompt: 'hello' }, { key: 'run:1:call', emit })
@@ -44,10 +45,10 @@ void t.test('a creation that is made again answers with what the first one made'
 		code: 'conflict',
 	})
 	t.equal((await heartbeats.create(bob, { every: '1h', prompt: 'hello' }, { key: 'run:1:call', emit })).id, first.id)
-	t.equal((await heartbeats.list(ada)).length, 1, 'of another agent')
+	t.equal((await heartbeats.list(ada)).length, 1, 'the other agent has its own heartbeat')
 })
 
-void t.test('a reminder is not set a second time by a call that is repeated after it has fired', async (t) => {
+void t.test('a creation that is repeated after its reminder has fired creates no second one', async (t) => {
 	const { heartbeats, end } = open()
 	const call = { key: 'run:1:call', emit: (): void => {} }
 	const first = await heartbeats.create(ada, { at: 'in 20 minutes', prompt: 'tea' }, call)
@@ -59,7 +60,7 @@ void t.test('a reminder is not set a second time by a call that is repeated afte
 	t.strictSame(await heartbeats.list(ada), [other])
 })
 
-void t.test('a call that is repeated once its time has passed answers with what it made', async (t) => {
+void t.test('a creation that is repeated after its time has passed returns its heartbeat', async (t) => {
 	const { heartbeats } = open()
 	const call = { key: 'run:1:call', emit: (): void => {} }
 	const first = await heartbeats.create(ada, { at: 'in 1 hour', prompt: 'tea' }, call)
@@ -68,13 +69,13 @@ void t.test('a call that is repeated once its time has passed answers with what 
 	await t.rejects(heartbeats.create(ada, passed, { ...call, key: 'run:2:call' }), { message: /in the past/ })
 })
 
-void t.test('a change that is repeated moves a reminder no further, also after it has fired', async (t) => {
+void t.test('a repeated change does not move a reminder again, also after it has fired', async (t) => {
 	const { heartbeats, end } = open()
 	const call = { key: 'run:1:call', emit: (): void => {} }
 	const { id } = await heartbeats.create(ada, { at: 'in 1 hour', prompt: 'tea' })
 	const first = await heartbeats.change(ada, id, { at: 'in 20 minutes' }, call)
 	const started = Date.now()
-	await eventually(() => Date.now() > started) // so that the same words mean another time
+	await eventually(() => Date.now() > started) // the same words now mean a later time
 	t.strictSame(await heartbeats.change(ada, id, { at: 'in 20 minutes' }, call), first)
 	t.notOk('changed_by' in first)
 	await end(id)
@@ -85,21 +86,21 @@ void t.test('a change that is repeated moves a reminder no further, also after i
 	t.strictSame(await heartbeats.list(ada), [])
 })
 
-void t.test('a deletion that is made again answers as the first one, another one finds nothing', async (t) => {
+void t.test('a repeated deletion returns the same as the first one, a different one is not found', async (t) => {
 	const { heartbeats } = open()
-	const told: string[] = []
-	const emit = ({ event_type }: { event_type: string }): void => void told.push(event_type)
+	const emitted: string[] = []
+	const emit = ({ event_type }: { event_type: string }): void => void emitted.push(event_type)
 	const { id } = await heartbeats.create(ada, { every: '1h', prompt: 'hello' })
 	await t.rejects(heartbeats.remove(bob, id, { key: 'k', emit }), { code: 'not_found' })
 	await heartbeats.remove(ada, id, { key: 'k', emit })
 	await heartbeats.remove(ada, id, { key: 'k', emit })
-	t.strictSame(told, ['heartbeat.deleted'])
+	t.strictSame(emitted, ['heartbeat.deleted'])
 	await t.rejects(heartbeats.remove(ada, id, { key: 'other', emit }), { code: 'not_found' })
 	await t.rejects(heartbeats.remove(ada, id), { code: 'not_found' })
 })
 
-void t.test('the limit holds, also for many at once, and room comes back', async (t) => {
-	const { heartbeats, told } = open(5)
+void t.test('concurrent creations keep the limit, and deletions make room', async (t) => {
+	const { heartbeats, emitted } = open(5)
 	const outcomes = await Promise.all(
 		Array.from({ length: 30 }, () =>
 			heartbeats.create(ada, { every: '1h', prompt: 'hello' }).then(
@@ -108,15 +109,15 @@ void t.test('the limit holds, also for many at once, and room comes back', async
 			),
 		),
 	)
-	const made = outcomes.filter((id) => id !== null)
-	t.equal(made.length, 5)
+	const created = outcomes.filter((id) => id !== null)
+	t.equal(created.length, 5)
 	t.equal((await heartbeats.list(ada)).length, 5)
-	await Promise.all(made.map((id) => heartbeats.remove(ada, id)))
+	await Promise.all(created.map((id) => heartbeats.remove(ada, id)))
 	t.strictSame(await heartbeats.list(ada), [])
 	for (let n = 0; n < 5; n++) await heartbeats.create(ada, { every: '1h', prompt: 'hello' })
 	await t.rejects(heartbeats.create(ada, { every: '1h', prompt: 'hello' }), {
 		code: 'conflict',
 		message: /max_per_agent/,
 	})
-	t.equal(told.filter((type) => type === 'heartbeat.created').length, 10)
+	t.equal(emitted.filter((type) => type === 'heartbeat.created').length, 10)
 })

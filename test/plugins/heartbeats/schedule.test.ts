@@ -1,4 +1,4 @@
-/** When heartbeats beat, over changes of the clock and in many timezones. */
+/** The times of beats, in many timezones and when clocks change. */
 import fc from 'fast-check'
 import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
@@ -19,44 +19,48 @@ function beats(wanted: { cron?: string; timezone?: string; every?: string }, fro
 	return found
 }
 
-void t.test('a cron pattern follows the clocks of its timezone', async (t) => {
+void t.test('a cron pattern follows the local time of its timezone', async (t) => {
 	const berlin = { timezone: 'Europe/Berlin' }
 	t.strictSame(
 		beats({ cron: '0 9 * * *', ...berlin }, '2026-03-27T12:00Z', 3),
 		['2026-03-28T08:00Z', '2026-03-29T07:00Z', '2026-03-30T07:00Z'],
-		'into summer time',
+		'the clocks change to summer time on the 29th',
 	)
 	t.strictSame(
 		beats({ cron: '30 2 * * *', ...berlin }, '2026-03-28T12:00Z', 2),
 		['2026-03-29T01:00Z', '2026-03-30T00:30Z'],
-		'02:30 does not exist on the 29th: right after the gap',
+		'02:30 does not exist on the 29th, so it beats right after the gap',
 	)
 	t.strictSame(
 		beats({ cron: '30 2 * * *', ...berlin }, '2026-10-24T12:00Z', 2),
 		['2026-10-25T00:30Z', '2026-10-26T01:30Z'],
-		'02:30 comes twice on the 25th: once',
+		'02:30 exists twice on the 25th, but beats once',
 	)
 	t.strictSame(
 		beats({ cron: '*/30 * * * *', ...berlin }, '2026-10-25T00:00Z', 4),
 		['2026-10-25T00:30Z', '2026-10-25T01:00Z', '2026-10-25T01:30Z', '2026-10-25T02:00Z'],
-		'every half hour goes on every half hour',
+		'a step pattern keeps its interval',
 	)
 	t.strictSame(
 		beats({ cron: '0,30 2 * * *', ...berlin }, '2026-10-24T12:00Z', 4),
 		['2026-10-25T00:00Z', '2026-10-25T00:30Z', '2026-10-25T01:00Z', '2026-10-25T01:30Z'],
-		'a list comes as often as the clock shows it',
+		'a list beats at both occurrences of a time',
 	)
 	t.strictSame(
 		beats({ cron: '0,30 2 * * *', ...berlin }, '2026-03-28T12:00Z', 1),
 		['2026-03-30T00:00Z'],
-		'a list is left out where the clock skips it',
+		'a list does not beat at times that do not exist',
 	)
-	t.strictSame(beats({ cron: '0 9 * * 1-5' }, '2026-11-20T12:00Z', 1), ['2026-11-23T09:00Z'], 'UTC where none is named')
+	t.strictSame(
+		beats({ cron: '0 9 * * 1-5' }, '2026-11-20T12:00Z', 1),
+		['2026-11-23T09:00Z'],
+		'the default timezone is UTC',
+	)
 	t.strictSame(beats({ cron: '15 0 9 * * *' }, '2026-11-20T12:00Z', 1), ['2026-11-21T09:00:15.000Z'], 'six fields')
 	t.strictSame(beats({ cron: '0 0 29 2 *' }, '2026-11-20T12:00Z', 1), ['2028-02-29T00:00Z'])
 })
 
-void t.test('a distance counts from the beat before, and anew after a pause', async (t) => {
+void t.test('an interval counts from the previous beat, and restarts after a pause', async (t) => {
 	t.strictSame(beats({ every: '90m' }, '2026-11-20T12:00Z', 3), [
 		'2026-11-20T13:30Z',
 		'2026-11-20T15:00Z',
@@ -67,7 +71,7 @@ void t.test('a distance counts from the beat before, and anew after a pause', as
 	t.equal(nextBeat(schedule, 1_000, 10_000_000), 13_600_000)
 })
 
-void t.test('beats come after now, and at most once a minute', async (t) => {
+void t.test('beats are in the future, and at most one per minute', async (t) => {
 	const field = (min: number, max: number): fc.Arbitrary<string> =>
 		fc.oneof(
 			fc.constant('*'),
@@ -84,8 +88,8 @@ void t.test('beats come after now, and at most once a minute', async (t) => {
 		fc.constantFrom('*', '0', '1-5', 'SUN', '5#5'),
 	)
 	const start = Date.parse('2026-01-01T00:00:00Z')
-	let taken = 0
-	let refused = 0
+	let accepted = 0
+	let rejected = 0
 	fc.assert(
 		fc.property(
 			pattern,
@@ -96,7 +100,7 @@ void t.test('beats come after now, and at most once a minute', async (t) => {
 				let due = start + minutes * MINUTE_MS
 				try {
 					const schedule = scheduleOf({ cron, timezone }, due)
-					taken++
+					accepted++
 					for (let n = 0; n < 20; n++) {
 						const next = nextBeat(schedule, due, due)
 						if (next === undefined) break
@@ -105,17 +109,17 @@ void t.test('beats come after now, and at most once a minute', async (t) => {
 					}
 					return true
 				} catch (error) {
-					refused++
+					rejected++
 					return isFault(error, 'invalid_request')
 				}
 			},
 		),
 		{ numRuns: 100 },
 	)
-	t.ok(taken > 20 && refused > 5, `${taken} taken, ${refused} refused`)
+	t.ok(accepted > 20 && rejected > 5, `${accepted} accepted, ${rejected} rejected`)
 })
 
-void t.test('at is one time: with an offset, in a timezone, or so long from now', async (t) => {
+void t.test('at is one time: with an offset, in a timezone, or relative to now', async (t) => {
 	const now = Date.parse('2026-11-23T12:00:00Z')
 	const times: [string, string | undefined, string][] = [
 		['2026-11-24T09:00Z', undefined, '2026-11-24T09:00:00.000Z'],
@@ -134,7 +138,7 @@ void t.test('at is one time: with an offset, in a timezone, or so long from now'
 		t.equal(nextBeat(schedule, now, now), Date.parse(expected))
 		t.equal(nextBeat(schedule, now, Date.parse(expected)), undefined, 'once')
 	}
-	const refused: [string, RegExp][] = [
+	const invalid: [string, RegExp][] = [
 		['tomorrow', /such as 2030/],
 		['in five minutes', /such as 2030/],
 		['in 20 minutes or so', /such as 2030/],
@@ -146,7 +150,7 @@ void t.test('at is one time: with an offset, in a timezone, or so long from now'
 		['in 0 seconds', /in the past/],
 		['in 999999 weeks', /within ten years/],
 	]
-	for (const [at, message] of refused)
+	for (const [at, message] of invalid)
 		t.throws(() => scheduleOf({ at }, now), { code: 'invalid_request', message, errors: [{ path: 'at' }] }, at)
 	t.throws(() => scheduleOf({ at: '2026-11-24T09:00', timezone: 'Mars' }, now), { errors: [{ path: 'timezone' }] })
 	t.throws(() => scheduleOf({ at: 'in 1 hour', every: '1h' }, now), { message: /only one of .* not every and at/ })

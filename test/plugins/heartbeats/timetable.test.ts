@@ -1,4 +1,4 @@
-/** One timer for everything that is due, with a clock that the test sets. */
+/** The timetable, with a clock that the test sets. */
 import { mock } from 'node:test'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -9,10 +9,10 @@ const DAY_MS = 86_400_000
 
 interface Fake {
 	timetable: ReturnType<typeof openTimetable<string>>
-	/** Lets time pass, and what is due happen. */
+	/** Advances both clocks, and executes what is due. */
 	pass(ms: number): Promise<void>
-	/** Sets the wall clock only. */
-	set(ms: number): void
+	/** Moves the wall clock only. */
+	shift(ms: number): void
 	done: string[]
 	now(): number
 }
@@ -20,7 +20,7 @@ interface Fake {
 function open(
 	t: Test,
 	due: (item: string, fake: Fake) => number | undefined,
-	more: Partial<TimetableOptions<string>> = {},
+	options: Partial<TimetableOptions<string>> = {},
 ): Fake {
 	mock.timers.enable({ apis: ['setTimeout'] })
 	t.teardown(() => mock.timers.reset())
@@ -39,7 +39,7 @@ function open(
 				await settle()
 			}
 		},
-		set: (ms) => void (wall += ms),
+		shift: (ms) => void (wall += ms),
 		timetable: openTimetable<string>({
 			queueOf: (item) => item,
 			due: async (item) => {
@@ -49,7 +49,7 @@ function open(
 			failed: () => {},
 			clockSetBack: () => {},
 			clock: { now: () => wall, monotonic: () => monotonic },
-			...more,
+			...options,
 		}),
 	}
 	return fake
@@ -57,7 +57,7 @@ function open(
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-void t.test('what is due is done in order, once, and again when it says so', async (t) => {
+void t.test('due items are handled in order, once, and again if they return a time', async (t) => {
 	const fake = open(t, (item, { now }) => (item === 'often' ? now() + 10_000 : undefined))
 	fake.timetable.set('late', fake.now() + 25_500, 'late')
 	fake.timetable.set('often', fake.now() + 5_000, 'often')
@@ -75,12 +75,12 @@ void t.test('what is due is done in order, once, and again when it says so', asy
 	await fake.timetable[Symbol.asyncDispose]()
 })
 
-void t.test('far away is further than a timer can count', async (t) => {
+void t.test('an item may be due later than the longest timer', async (t) => {
 	const fake = open(t, () => undefined)
 	fake.timetable.set('far', fake.now() + 40 * DAY_MS, 'far')
 	await fake.pass(120_000)
 	t.strictSame(fake.done, [])
-	fake.set(40 * DAY_MS - 125_000) // as after a sleep: no timer has counted that
+	fake.shift(40 * DAY_MS - 125_000) // as after a sleep, during which no timer runs
 	await fake.pass(4_000)
 	t.strictSame(fake.done, [])
 	await fake.pass(30_000)
@@ -88,19 +88,19 @@ void t.test('far away is further than a timer can count', async (t) => {
 	await fake.timetable[Symbol.asyncDispose]()
 })
 
-void t.test('a clock that is set back is noticed', async (t) => {
-	let noticed = 0
-	const fake = open(t, () => undefined, { clockSetBack: () => void noticed++ })
+void t.test('reports that the clock was set back', async (t) => {
+	let reports = 0
+	const fake = open(t, () => undefined, { clockSetBack: () => void reports++ })
 	fake.timetable.set('x', fake.now() + DAY_MS, 'x')
 	await fake.pass(60_000)
-	t.equal(noticed, 0)
-	fake.set(-3_600_000)
+	t.equal(reports, 0)
+	fake.shift(-3_600_000)
 	await fake.pass(31_000)
-	t.equal(noticed, 1)
+	t.equal(reports, 1)
 	await fake.timetable[Symbol.asyncDispose]()
 })
 
-void t.test('what fails is tried again, and does not keep others from being done', async (t) => {
+void t.test('a failed item is retried, and does not block others', async (t) => {
 	let failures = 0
 	const fake = open(
 		t,
@@ -118,26 +118,26 @@ void t.test('what fails is tried again, and does not keep others from being done
 	await fake.timetable[Symbol.asyncDispose]()
 })
 
-void t.test('one lane goes one after another, all together at most sixteen, and a stop waits for them', async (t) => {
+void t.test('items of a queue are handled one by one, at most sixteen in all, and a stop waits for them', async (t) => {
 	const gates: (() => void)[] = []
 	let active = 0
 	let most = 0
-	const lanes = new Map<string, number>()
+	const busy = new Set<string>()
 	const fake = open(t, () => undefined, {
 		queueOf: (item) => item.slice(0, 2),
 		due: async (item) => {
-			const lane = item.slice(0, 2)
-			t.notOk(lanes.get(lane), 'alone in its lane')
-			lanes.set(lane, 1)
+			const queue = item.slice(0, 2)
+			t.notOk(busy.has(queue), 'no other item of the queue is active')
+			busy.add(queue)
 			most = Math.max(most, ++active)
 			await new Promise<void>((resolve) => gates.push(resolve))
 			active--
-			lanes.delete(lane)
+			busy.delete(queue)
 			return undefined
 		},
 	})
-	for (let lane = 10; lane < 40; lane++)
-		for (const n of [1, 2]) fake.timetable.set(`${lane}-${n}`, fake.now() + 1_000, `${lane}-${n}`)
+	for (let queue = 10; queue < 40; queue++)
+		for (const n of [1, 2]) fake.timetable.set(`${queue}-${n}`, fake.now() + 1_000, `${queue}-${n}`)
 	await fake.pass(1_000)
 	t.equal(active, 16)
 	gates.splice(0, 8).forEach((open) => open())
