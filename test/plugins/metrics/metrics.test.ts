@@ -1,4 +1,4 @@
-/** GET /metrics: what it counts, who may read it, and that it stays small. */
+/** GET /metrics: its values, formats, bounds and permissions. */
 import { createHmac } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { servers, stdio } from '../../support/mcp.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { follow } from '../../support/runs.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 import { scrape } from './scrape.ts'
 import type { Scrape } from './scrape.ts'
 
@@ -28,15 +29,14 @@ default_provider: offline
 })
 t.teardown(() => gateway.stop())
 
-const reads = async (of: TestGateway, wanted: Record<string, number>): Promise<Scrape> => {
-	for (;;) {
-		const now = await scrape(of)
-		if (Object.entries(wanted).every(([series, value]) => now.get(series) === value)) return now
-		await new Promise((resolve) => setTimeout(resolve, 20))
-	}
-}
+/** Scrapes until these series have these values. */
+const scrapeUntil = (gateway: TestGateway, wanted: Record<string, number>): Promise<Scrape> =>
+	eventually(
+		() => scrape(gateway),
+		(values) => Object.entries(wanted).every(([series, value]) => values.get(series) === value),
+	)
 
-void t.test('runs, model calls, tokens and tools', async (t) => {
+void t.test('counts runs, model calls, tokens and tool calls', async (t) => {
 	model.on('count', { text: 'Counted.', usage: { prompt_tokens: 7, completion_tokens: 3 } })
 	model.on('refuse', { status: 400 })
 	model.on('again', { status: 500 }, { text: 'Yes.', usage: { prompt_tokens: 1, completion_tokens: 1 } })
@@ -49,17 +49,20 @@ void t.test('runs, model calls, tokens and tools', async (t) => {
 	const dan = await follow(t, gateway, 'dan', { config: { provider: 'held' } })
 	await dan.start('slow')
 	await held.called('slow')
-	const during = await reads(gateway, { svc_runs_active: 1 })
+	const during = await scrapeUntil(gateway, { svc_runs_active: 1 })
 	t.equal(during.get('svc_worker_pool_runs{state="active"}'), 1)
 	t.equal(during.get('svc_sse_clients'), 2)
-	t.ok(Number(during.get('svc_http_requests_in_flight')) >= 3, 'the streams and the scrape')
+	t.ok(Number(during.get('svc_http_requests_in_flight')) >= 3, 'the streams and the scrape are in flight')
 	t.ok(Number(during.get('svc_worker_pool_threads')) > 0)
 	await dan.call('stop', {})
 
 	const eve = await follow(t, gateway, 'eve')
 	await eve.complete('/tool memory.store {"content": "x"}\n/tool memory.store {}\n/tool surely.not.there {}')
 
-	const now = await reads(gateway, { svc_runs_active: 0, 'svc_runs_total{outcome="completed",trigger="api"}': 3 })
+	const after = await scrapeUntil(gateway, {
+		svc_runs_active: 0,
+		'svc_runs_total{outcome="completed",trigger="api"}': 3,
+	})
 	const expected = {
 		'svc_runs_total{outcome="failed",trigger="api"}': 2,
 		'svc_runs_total{outcome="stopped",trigger="api"}': 1,
@@ -80,18 +83,18 @@ void t.test('runs, model calls, tokens and tools', async (t) => {
 		svc_config_trouble: 0,
 		svc_plugins_in_trouble: 0,
 	}
-	for (const [series, value] of Object.entries(expected)) t.equal(now.get(series), value, series)
+	for (const [series, value] of Object.entries(expected)) t.equal(after.get(series), value, series)
 	const { total } = (await gateway.request('GET', '/v1/usage')).body
 	t.ok(total.input_tokens >= 7 + 1 + 3 * 5)
-	t.equal(now.get('svc_model_tokens_total{type="input"}'), total.input_tokens)
-	t.equal(now.get('svc_model_tokens_total{type="output"}'), total.output_tokens)
-	t.ok(Number(now.get('svc_store_bytes')) > 0 && Number(now.get('svc_store_free_bytes')) > 0)
+	t.equal(after.get('svc_model_tokens_total{type="input"}'), total.input_tokens)
+	t.equal(after.get('svc_model_tokens_total{type="output"}'), total.output_tokens)
+	t.ok(Number(after.get('svc_store_bytes')) > 0 && Number(after.get('svc_store_free_bytes')) > 0)
 	const { version } = (await gateway.request('GET', '/v1/health')).body
-	t.equal(now.get(`svc_build_info{version="${version}",node="${process.version}"}`), 1)
-	t.notMatch(now.text, 'surely', 'what a model says is no label')
+	t.equal(after.get(`svc_build_info{version="${version}",node="${process.version}"}`), 1)
+	t.notMatch(after.text, 'surely', 'text of a model is not used as a label')
 })
 
-void t.test('MCP servers and channels, by how they stand', async (t) => {
+void t.test('counts MCP servers and channels by their state', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'max' } })
 	await gateway.request('POST', '/v1/agents/max/mcp', { body: stdio('good', servers.fixture) })
 	await gateway.request('POST', '/v1/agents/max/mcp', { body: stdio('bad', '/no/such/program') })
@@ -99,10 +102,10 @@ void t.test('MCP servers and channels, by how they stand', async (t) => {
 	const config = { api_root: 'http://127.0.0.1:9' }
 	const channel = { type: 'chat_a', bot_token_ref: 'BOT', config }
 	t.equal((await gateway.request('POST', '/v1/channels', { body: channel })).status, 201)
-	await reads(gateway, { 'svc_mcp_servers{status="connected"}': 1, 'svc_channel_up{type="chat_a"}': 0 })
+	await scrapeUntil(gateway, { 'svc_mcp_servers{status="connected"}': 1, 'svc_channel_up{type="chat_a"}': 0 })
 })
 
-void t.test('deliveries to webhooks', async (t) => {
+void t.test('counts deliveries to webhooks', async (t) => {
 	const hal = await follow(t, gateway, 'hal')
 	const run_id = await hal.complete('/tool webhook.register {"slug": "ci"}')
 	const { result } = (await hal.heard(run_id, 'primitive.result')).payload
@@ -112,10 +115,10 @@ void t.test('deliveries to webhooks', async (t) => {
 	t.equal((await send({ 'x-signature': 'sha256=00' })).status, 401)
 	const signature = createHmac('sha256', 'not the secret').update('{"a":1}').digest('hex')
 	t.equal((await send({ 'x-signature': `sha256=${signature}` })).status, 401)
-	await reads(gateway, { 'svc_webhook_deliveries_total{valid="false"}': 2 })
+	await scrapeUntil(gateway, { 'svc_webhook_deliveries_total{valid="false"}': 2 })
 })
 
-void t.test('what Prometheus expects of a process, and the two formats', async (t) => {
+void t.test('has the process metrics that Prometheus expects, in both formats', async (t) => {
 	const plain = await scrape(gateway)
 	t.equal(plain.type, 'text/plain; version=0.0.4; charset=utf-8')
 	for (const name of [
@@ -130,21 +133,24 @@ void t.test('what Prometheus expects of a process, and the two formats', async (
 		t.ok(Number(plain.get(name)) >= 0, name)
 	t.ok(plain.text.includes('\n# TYPE svc_runs_total counter\n'))
 
-	const open = await scrape(gateway, 'application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5')
-	t.equal(open.type, 'application/openmetrics-text; version=1.0.0; charset=utf-8')
-	t.ok(open.text.includes('\n# TYPE svc_runs counter\n'))
-	t.ok(open.text.endsWith('\n# EOF\n'))
+	const openMetrics = await scrape(
+		gateway,
+		'application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5',
+	)
+	t.equal(openMetrics.type, 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+	t.ok(openMetrics.text.includes('\n# TYPE svc_runs counter\n'))
+	t.ok(openMetrics.text.endsWith('\n# EOF\n'))
 	const counted = 'svc_runs_total{outcome="failed",trigger="api"}'
-	t.equal(open.get(counted), plain.get(counted))
+	t.equal(openMetrics.get(counted), plain.get(counted))
 	const [again, preferring] = await Promise.all([
 		scrape(gateway),
 		scrape(gateway, 'text/plain, application/openmetrics-text;q=0.1'),
 	])
-	t.equal(again.get(counted), plain.get(counted), 'one format leaves the other as it was')
+	t.equal(again.get(counted), plain.get(counted), 'a scrape in one format does not change the other')
 	t.equal(preferring.type, plain.type)
 })
 
-void t.test('requests count by what the gateway knows, whatever they ask for', async (t) => {
+void t.test('the labels of requests are known methods and routes only', async (t) => {
 	await gateway.request('GET', '/healthz')
 	await gateway.request('GET', '/v1/agents/ada')
 	const stream = await openStream(gateway.url)
@@ -152,7 +158,7 @@ void t.test('requests count by what the gateway knows, whatever they ask for', a
 	const before = await scrape(gateway)
 	t.ok(before.get('svc_http_requests_total{method="GET",route="/v1/events/stream",status="200"}'))
 	t.ok(before.get('svc_http_requests_total{method="GET",route="/v1/agents/{name}",status="200"}'))
-	const odd = async (n: number): Promise<void> => {
+	const sendUnknown = async (n: number): Promise<void> => {
 		await Promise.all([
 			gateway.request('GET', `/odd/${n}`),
 			gateway.request('GET', `/v1/agents/nobody-${n}?x=${n}`, { headers: { 'x-request-id': `id-${n}` } }),
@@ -160,12 +166,12 @@ void t.test('requests count by what the gateway knows, whatever they ask for', a
 			gateway.request('PURGE', `/v1/agents/${n}`),
 		])
 	}
-	await odd(0)
-	// Others come with what the process does, such as the first collection of a kind of garbage.
+	await sendUnknown(0)
+	// The process may add other series meanwhile, such as at the first garbage collection of a kind.
 	const requestSeries = ({ samples }: Awaited<ReturnType<typeof scrape>>): number =>
 		[...samples.keys()].filter((name) => name.startsWith('svc_http_')).length
 	const count = requestSeries(await scrape(gateway))
-	for (let n = 1; n <= 50; n++) await odd(n)
+	for (let n = 1; n <= 50; n++) await sendUnknown(n)
 	const after = await scrape(gateway)
 	t.equal(requestSeries(after), count)
 	t.equal(after.get('svc_http_requests_total{method="GET",route="/v1/agents/{name}",status="404"}'), 51)
@@ -173,7 +179,7 @@ void t.test('requests count by what the gateway knows, whatever they ask for', a
 	t.notMatch(after.text, /odd|nobody|PROPFIND/)
 })
 
-void t.test('a run that waits over a restart, and the questions that are open', async (t) => {
+void t.test('paused and waiting runs and open questions count after a restart too', async (t) => {
 	const home = makeHome({ config: '{}\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const before = await startGateway({ home })
@@ -182,15 +188,15 @@ void t.test('a run that waits over a restart, and the questions that are open', 
 	const { question_id } = (await ada.heard(run_id, 'question.asked')).payload
 	await ada.heard(run_id, 'run.paused')
 	await ada.start('behind it')
-	await reads(before, { svc_runs_paused: 1, svc_runs_waiting: 1, svc_questions_open: 1, svc_runs_active: 0 })
+	await scrapeUntil(before, { svc_runs_paused: 1, svc_runs_waiting: 1, svc_questions_open: 1, svc_runs_active: 0 })
 	await before.stop()
 
 	const after = await startGateway({ home })
 	t.teardown(() => after.stop())
-	await reads(after, { svc_runs_paused: 1, svc_runs_waiting: 1, svc_questions_open: 1 })
+	await scrapeUntil(after, { svc_runs_paused: 1, svc_runs_waiting: 1, svc_questions_open: 1 })
 	const again = await follow(t, after, 'ada')
 	await again.call(`ask-responses/${String(question_id)}`, { answer: 'This.' })
-	await reads(after, {
+	await scrapeUntil(after, {
 		'svc_runs_total{outcome="completed",trigger="api"}': 2,
 		svc_runs_paused: 0,
 		svc_runs_waiting: 0,
@@ -198,7 +204,7 @@ void t.test('a run that waits over a restart, and the questions that are open', 
 	})
 })
 
-void t.test('who may read them', async (t) => {
+void t.test('callers without events:read or local access are rejected', async (t) => {
 	const strict = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => strict.stop())
 	const create = async (scopes: string[], token?: string): Promise<string> =>
@@ -206,22 +212,22 @@ void t.test('who may read them', async (t) => {
 			.token
 	const all = await create(['*'])
 	const [events, agents] = [await create(['events:read'], all), await create(['agents:read'], all)]
-	const far = { headers: { 'x-forwarded-for': '203.0.113.9' } }
+	const remote = { headers: { 'x-forwarded-for': '203.0.113.9' } }
 	const status = async (options: object): Promise<number> => (await strict.request('GET', '/metrics', options)).status
 	t.equal(await status({}), 200, 'a local caller without a token')
-	t.equal(await status(far), 401, 'another one without')
-	t.equal(await status({ ...far, token: events }), 200)
-	t.equal(await status({ ...far, token: all }), 200)
-	t.equal(await status({ ...far, token: agents }), 403)
-	t.equal(await status({ token: agents }), 403, 'a token that is sent counts, from here too')
+	t.equal(await status(remote), 401, 'a remote caller without a token')
+	t.equal(await status({ ...remote, token: events }), 200)
+	t.equal(await status({ ...remote, token: all }), 200)
+	t.equal(await status({ ...remote, token: agents }), 403)
+	t.equal(await status({ token: agents }), 403, 'the token of a local caller counts')
 	t.equal(await status({ token: 'svc_nonsense' }), 401)
-	t.equal((await strict.request('GET', '/v1/audit')).status, 401, 'this is of the metrics alone')
+	t.equal((await strict.request('GET', '/v1/audit')).status, 401, 'other routes need a token in token mode')
 })
 
-void t.test('switched off and on again', async (t) => {
+void t.test('switching the plugin off and on restarts the counters', async (t) => {
 	const own = await startGateway({ config: '{}\n' })
 	t.teardown(() => own.stop())
-	const change = async (on: boolean): Promise<void> => {
+	const switchPlugin = async (on: boolean): Promise<void> => {
 		writeFileSync(join(own.home, 'config/gateway.yaml'), `plugins: {metrics: ${on}}\n`)
 		await own.running.gateway.reload()
 	}
@@ -230,17 +236,17 @@ void t.test('switched off and on again', async (t) => {
 	t.equal((await scrape(own)).get('svc_config_trouble'), 1)
 	for (let round = 1; round <= 2; round++) {
 		await scrape(own)
-		await change(false)
+		await switchPlugin(false)
 		t.equal((await own.request('GET', '/metrics')).status, 404)
-		await change(true)
-		const now = await scrape(own)
-		t.equal(now.get('svc_generation'), 1 + 2 * round)
-		t.equal(now.get('svc_http_requests_total{method="GET",route="/metrics",status="200"}'), undefined, 'from the start')
+		await switchPlugin(true)
+		const values = await scrape(own)
+		t.equal(values.get('svc_generation'), 1 + 2 * round)
+		t.equal(values.get('svc_http_requests_total{method="GET",route="/metrics",status="200"}'), undefined)
 	}
 })
 
-void t.test('the newest backup', async (t) => {
+void t.test('has the time of the newest backup', async (t) => {
 	t.notMatch((await gateway.request('GET', '/metrics')).body, 'svc_backup_newest')
 	const { created_at } = (await gateway.request('POST', '/v1/backups')).body
-	await reads(gateway, { svc_backup_newest_timestamp_seconds: Date.parse(created_at) / 1000 })
+	await scrapeUntil(gateway, { svc_backup_newest_timestamp_seconds: Date.parse(created_at) / 1000 })
 })

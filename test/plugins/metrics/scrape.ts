@@ -5,11 +5,11 @@ export interface Scrape {
 	text: string
 	/** By name and labels, such as `svc_runs_total{outcome="completed"}`. */
 	samples: Map<string, number>
-	/** Of one sample; undefined where there is none. */
+	/** The value of one series; undefined if it does not exist. */
 	get(series: string): number | undefined
 }
 
-/** Reads the metrics as Prometheus does. Throws where a line is none that it takes, or a series comes twice. */
+/** Reads the metrics as Prometheus does. Throws for an invalid line and a duplicate series. */
 export async function scrape(gateway: Pick<TestGateway, 'request'>, accept = ''): Promise<Scrape> {
 	const reply = await gateway.request<string>('GET', '/metrics', { headers: { accept } })
 	if (reply.status !== 200) throw new Error(`${reply.status} ${JSON.stringify(reply.body)}`)
@@ -18,16 +18,16 @@ export async function scrape(gateway: Pick<TestGateway, 'request'>, accept = '')
 	for (const line of reply.body.split('\n')) {
 		const [, kind, about, rest = ''] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? []
 		if (kind === 'TYPE') {
-			if (about === undefined || types.has(about)) throw new Error(`twice: ${line}`)
+			if (about === undefined || types.has(about)) throw new Error(`duplicate type: ${line}`)
 			types.set(about, rest)
 		}
 		if (line === '' || line.startsWith('# ')) continue
 		const [, name = '', labels = '', value = ''] =
 			/^([a-z][a-z0-9_]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)+\})? ([-+.0-9e]+|\+Inf|NaN)$/.exec(line) ?? []
-		if (name === '') throw new Error(`no sample: ${line}`)
-		const family = [name, name.replace(/_(bucket|sum|count|total)$/, '')].find((one) => types.has(one))
-		if (family === undefined) throw new Error(`of no known type: ${line}`)
-		if (samples.has(name + labels)) throw new Error(`twice: ${line}`)
+		if (name === '') throw new Error(`invalid sample: ${line}`)
+		const family = [name, name.replace(/_(bucket|sum|count|total)$/, '')].find((type) => types.has(type))
+		if (family === undefined) throw new Error(`sample without a type: ${line}`)
+		if (samples.has(name + labels)) throw new Error(`duplicate series: ${line}`)
 		samples.set(name + labels, Number(value))
 	}
 	return {

@@ -4,7 +4,7 @@ import { expose } from '../../../plugins/metrics/exposition.ts'
 import { countRequests } from '../../../plugins/metrics/requests.ts'
 import { counter, histogram, SERIES_LIMIT } from '../../../plugins/metrics/series.ts'
 
-void t.test('a metric has a bound, and forgets nothing beyond it', (t) => {
+void t.test('a metric has a bound, beyond which samples count as "other"', (t) => {
 	const calls = counter('calls_total', 'Calls.', ['name', 'how'])
 	for (let n = 0; n < SERIES_LIMIT + 500; n++) calls.add([`name-${n}`, 'well'])
 	calls.add(['name-1', 'well'], 2)
@@ -15,14 +15,14 @@ void t.test('a metric has a bound, and forgets nothing beyond it', (t) => {
 	t.end()
 })
 
-void t.test('10,000 odd requests make one series', (t) => {
+void t.test('10,000 requests to unknown routes make one series', (t) => {
 	const { count, metrics } = countRequests()
 	for (let n = 0; n < 10_000; n++) count({ method: `odd-${n}`, route: null, status: 404, ms: n })
 	t.strictSame(metrics[0]?.samples(), [{ labels: { method: 'other', route: 'none', status: '404' }, value: 10_000 }])
 	t.end()
 })
 
-void t.test('a histogram counts what is at most so large, and all of it', (t) => {
+void t.test('a histogram has cumulative buckets, a sum and a count', (t) => {
 	const times = histogram('wait_seconds', 'Waits.', [0.1, 1])
 	for (const seconds of [0.05, 0.1, 0.5, 30]) times.observe([], seconds)
 	t.strictSame(
@@ -38,7 +38,7 @@ void t.test('a histogram counts what is at most so large, and all of it', (t) =>
 	t.end()
 })
 
-void t.test('labels are written so that nobody can forge a line', async (t) => {
+void t.test('labels are escaped, so that they cannot forge a line', async (t) => {
 	const odd = counter('odd_total', 'Odd\nhelp.', ['name'])
 	odd.add(['a"b\\c\nsvc_runs_total 99'])
 	const { text } = await expose([odd], '')
@@ -48,33 +48,33 @@ void t.test('labels are written so that nobody can forge a line', async (t) => {
 	)
 })
 
-void t.test('time that a run waits is not its own; what a third party says is no label', async (t) => {
+void t.test('the duration of a run excludes pauses, and third-party text is not a label', async (t) => {
 	const records = new Map([['late', { trigger: 'webhook', active_ms: 4_000 }]])
 	const { handle, metrics } = countEvents(async (run_id) => records.get(run_id) ?? Promise.reject(new Error('gone')))
 	let second = 0
-	const hear = (run_id: string, event_type: string, payload = {}): void => {
+	const handleEvent = (run_id: string, event_type: string, payload = {}): void => {
 		const timestamp = new Date(++second * 1000).toISOString()
 		handle({ event_id: '', timestamp, agent_id: 'ada', run_id, sequence: 1, event_type, payload })
 	}
-	hear('one', 'run.started', { trigger: 'api' })
-	hear('one', 'run.paused')
+	handleEvent('one', 'run.started', { trigger: 'api' })
+	handleEvent('one', 'run.paused')
 	second += 1_000
-	hear('one', 'run.resumed', { reason: 'answer' })
-	hear('one', 'run.completed')
-	hear('two', 'run.started', { trigger: 'Odd "trigger" {}' })
-	hear('two', 'run.stopped')
-	hear('late', 'run.resumed', { reason: 'answer' })
-	hear('late', 'run.completed')
-	hear('gone', 'run.stopped')
-	hear('two', 'primitive.result', { primitive: 'Not a\nname' })
-	hear('two', 'model.response', { usage: { input_tokens: 0, output_tokens: 0 } })
-	hear('two', 'skill.completed', { skill: 'x' })
-	hear('two', 'skill.failed', { skill: 'x', code: 'sandbox_timeout' })
-	hear('two', 'skill.failed', { skill: 'x', code: 'sandbox_busy' })
-	hear('two', 'mcp.result', { server: 's', tool: 'x' })
-	hear('two', 'webhook.accepted', { slug: 'ci' })
-	hear('two', 'webhook.rejected', { slug: 'ci', code: 'invalid_request' })
-	hear('two', 'webhook.rejected', { slug: 'ci', code: 'signature_invalid', untold: 3 })
+	handleEvent('one', 'run.resumed', { reason: 'answer' })
+	handleEvent('one', 'run.completed')
+	handleEvent('two', 'run.started', { trigger: 'Odd "trigger" {}' })
+	handleEvent('two', 'run.stopped')
+	handleEvent('late', 'run.resumed', { reason: 'answer' })
+	handleEvent('late', 'run.completed')
+	handleEvent('gone', 'run.stopped')
+	handleEvent('two', 'primitive.result', { primitive: 'Not a\nname' })
+	handleEvent('two', 'model.response', { usage: { input_tokens: 0, output_tokens: 0 } })
+	handleEvent('two', 'skill.completed', { skill: 'x' })
+	handleEvent('two', 'skill.failed', { skill: 'x', code: 'sandbox_timeout' })
+	handleEvent('two', 'skill.failed', { skill: 'x', code: 'sandbox_busy' })
+	handleEvent('two', 'mcp.result', { server: 's', tool: 'x' })
+	handleEvent('two', 'webhook.accepted', { slug: 'ci' })
+	handleEvent('two', 'webhook.rejected', { slug: 'ci', code: 'invalid_request' })
+	handleEvent('two', 'webhook.rejected', { slug: 'ci', code: 'signature_invalid', untold: 3 })
 	await new Promise((resolve) => setImmediate(resolve))
 	const of = (name: string) => metrics.find((one) => one.name === name)?.samples() ?? []
 	t.strictSame(
@@ -88,7 +88,7 @@ void t.test('time that a run waits is not its own; what a third party says is no
 			['true', 2],
 			['false', 4],
 		],
-		'those that were reported later are counted with the next',
+		'rejections that an event adds as untold are counted',
 	)
 	t.strictSame(
 		of('svc_tool_calls_total').map(({ labels: { kind, tool, outcome }, value }) => [kind, tool, outcome, value]),
@@ -103,15 +103,15 @@ void t.test('time that a run waits is not its own; what a third party says is no
 	t.equal(of('svc_sandbox_kills_total').length, 1)
 })
 
-void t.test('a stop that lacks the last answer decreases no counter', async (t) => {
+void t.test('a run.stopped event without the tokens of the last answer does not decrease counters', async (t) => {
 	const { handle, metrics } = countEvents(async () => ({ trigger: 'api', active_ms: 0 }))
-	const hear = (event_type: string, payload: Record<string, unknown>): void =>
+	const handleEvent = (event_type: string, payload: Record<string, unknown>): void =>
 		handle({ event_id: '', timestamp: '', agent_id: 'ada', run_id: 'one', sequence: 1, event_type, payload })
-	hear('run.started', { trigger: 'api' })
-	hear('model.request', { provider: 'main' })
-	hear('model.response', { provider: 'main', usage: { input_tokens: 8, output_tokens: 4 } })
-	hear('model.request', { provider: 'main' })
-	hear('run.stopped', { usage: { input_tokens: 1, output_tokens: 1 } })
+	handleEvent('run.started', { trigger: 'api' })
+	handleEvent('model.request', { provider: 'main' })
+	handleEvent('model.response', { provider: 'main', usage: { input_tokens: 8, output_tokens: 4 } })
+	handleEvent('model.request', { provider: 'main' })
+	handleEvent('run.stopped', { usage: { input_tokens: 1, output_tokens: 1 } })
 	const tokens = metrics.find(({ name }) => name === 'svc_model_tokens_total')?.samples() ?? []
 	t.strictSame(
 		tokens.map(({ value }) => value),

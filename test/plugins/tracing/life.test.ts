@@ -1,4 +1,4 @@
-/** What spans outlive, and what outlives them: restarts, reloads, collectors that are gone. */
+/** Spans across restarts, reloads and failures of the collector. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,17 +8,21 @@ import type { TestCollector, TestSpan } from '../../support/collector.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
-
+import { eventually } from '../../support/wait.ts'
 const env = { OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_EXPORTER_OTLP_TIMEOUT: '300' }
 const collectorFor = async (t: Test): Promise<TestCollector> => {
 	const collector = await startCollector()
 	t.teardown(() => collector.stop())
 	return collector
 }
-const gatewayFor = async (t: Test, config: string, more: NodeJS.ProcessEnv = {}): Promise<TestGateway> => {
-	const gateway = await startGateway({ config, env: { ...env, ...more } })
+const gatewayFor = async (t: Test, config: string, variables: NodeJS.ProcessEnv = {}): Promise<TestGateway> => {
+	const gateway = await startGateway({ config, env: { ...env, ...variables } })
 	t.teardown(() => gateway.stop())
 	return gateway
+}
+const reconfigure = async (gateway: TestGateway, config: string): Promise<void> => {
+	writeFileSync(join(gateway.home, 'config/gateway.yaml'), config)
+	await gateway.running.gateway.reload()
 }
 const traceOf = (run_id: string): string => run_id.replaceAll('-', '')
 const spansOf = ({ spans }: TestCollector, run_id: string): TestSpan[] =>
@@ -32,11 +36,8 @@ const metric = async (gateway: TestGateway, name: string): Promise<number> => {
 			?.slice(name.length + 1),
 	)
 }
-const until = async (condition: () => Promise<boolean>): Promise<void> => {
-	while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
-}
 
-void t.test('a run that waits over a restart goes on in its trace', async (t) => {
+void t.test('a run that is paused during a restart continues in its trace', async (t) => {
 	const collector = await collectorFor(t)
 	const home = makeHome({ config: `tracing: {endpoint: "${collector.url}"}\n` })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -45,7 +46,7 @@ void t.test('a run that waits over a restart goes on in its trace', async (t) =>
 	const run_id = await ada.start('/tool ask {"question": "Which?"}')
 	const { question_id } = (await ada.heard(run_id, 'question.asked')).payload
 	await ada.heard(run_id, 'run.paused')
-	const other = await ada.start('waits behind it')
+	const waiting = await ada.start('waits behind it')
 	const bob = await follow(t, before, 'bob')
 	const parent = await bob.start('/tool subagent.spawn {"prompt": "/tool ask {\\"question\\": \\"What?\\"}"}')
 	const asked = await bob.stream.waitFor('question.asked')
@@ -61,61 +62,62 @@ void t.test('a run that waits over a restart goes on in its trace', async (t) =>
 	const again = await follow(t, after, 'ada')
 	await again.call(`ask-responses/${String(question_id)}`, { answer: 'This.' })
 	await again.ended(run_id)
-	const further = await collector.span((span) => span.attributes['svc.run.id'] === run_id && span.links.length > 0)
-	t.match(further, {
+	const continued = await collector.span((span) => span.attributes['svc.run.id'] === run_id && span.links.length > 0)
+	t.match(continued, {
 		trace: traceOf(run_id),
 		parent: '',
 		name: 'invoke_agent ada',
 		links: [{ trace: traceOf(run_id), id: traceOf(run_id).slice(16) }],
 		attributes: { 'svc.run.outcome': 'completed', 'svc.run.trigger': 'api' },
 	})
-	t.not(further.id, further.links[0]?.id)
+	t.not(continued.id, continued.links[0]?.id)
 	t.strictSame(
-		collector.spans.filter(({ parent }) => parent === further.id).map(({ name }) => name),
+		collector.spans.filter(({ parent }) => parent === continued.id).map(({ name }) => name),
 		['chat offline'],
 	)
-	const queued = await collector.span((span) => span.attributes['svc.run.id'] === other)
-	t.strictSame(queued.links, [], 'one that had not begun begins as any other')
+	const queued = await collector.span((span) => span.attributes['svc.run.id'] === waiting)
+	t.strictSame(queued.links, [], 'a run that had not begun has no link')
 
-	const rest = await follow(t, after, 'bob')
-	await rest.call(`ask-responses/${String(asked.payload.question_id)}`, { answer: 'That.' })
-	await rest.ended(parent)
+	const bobAgain = await follow(t, after, 'bob')
+	await bobAgain.call(`ask-responses/${String(asked.payload.question_id)}`, { answer: 'That.' })
+	await bobAgain.ended(parent)
 	const trace = traceOf(parent)
-	const goesOn = (id: string) => collector.span((span) => span.attributes['svc.run.id'] === id && span.links.length > 0)
-	t.match(await goesOn(parent), { trace, parent: '', links: [{ trace, id: trace.slice(16) }] })
-	t.match(await goesOn(child), { trace, parent: trace.slice(16), links: [{ trace, id: traceOf(child).slice(16) }] })
+	const continuedSpan = (id: string) =>
+		collector.span((span) => span.attributes['svc.run.id'] === id && span.links.length > 0)
+	t.match(await continuedSpan(parent), { trace, parent: '', links: [{ trace, id: trace.slice(16) }] })
+	t.match(await continuedSpan(child), {
+		trace,
+		parent: trace.slice(16),
+		links: [{ trace, id: traceOf(child).slice(16) }],
+	})
 })
 
-void t.test('a reload moves the spans to another collector, a run under way too', async (t) => {
+void t.test('a reload moves the spans to another collector, those of runs in progress too', async (t) => {
 	const [first, second] = [await collectorFor(t), await collectorFor(t)]
 	const gateway = await gatewayFor(t, `tracing: {endpoint: "${first.url}"}\n`)
-	const change = async (config: string): Promise<void> => {
-		writeFileSync(join(gateway.home, 'config/gateway.yaml'), config)
-		await gateway.running.gateway.reload()
-	}
 	const ada = await follow(t, gateway, 'ada')
 	const asking = await ada.start('/tool ask {"question": "Which?"}')
 	const { question_id } = (await ada.heard(asking, 'question.asked')).payload
 	await ada.heard(asking, 'run.paused')
 
-	await change(`tracing: {endpoint: "${second.url}", content: true}\n`)
+	await reconfigure(gateway, `tracing: {endpoint: "${second.url}", content: true}\n`)
 	t.match(spansOf(first, asking), [{ attributes: { 'svc.run.outcome': 'interrupted' } }])
 	await ada.call(`ask-responses/${String(question_id)}`, { answer: 'This.' })
 	await ada.ended(asking)
 	await second.span((span) => span.attributes['svc.run.id'] === asking && span.links.length > 0)
 	t.equal(spansOf(first, asking).length, 1)
 
-	await change('tracing: {endpoint: null}\n')
-	const unheard = [await ada.complete('nobody hears this')]
-	await change(`tracing: {endpoint: "${second.url}", sample_ratio: 0}\n`)
-	unheard.push(await ada.complete('nor this'))
-	await change(`tracing: {endpoint: "${second.url}"}\n`)
-	const run_id = await ada.complete('but this')
+	await reconfigure(gateway, 'tracing: {endpoint: null}\n')
+	const untraced = [await ada.complete('without a collector')]
+	await reconfigure(gateway, `tracing: {endpoint: "${second.url}", sample_ratio: 0}\n`)
+	untraced.push(await ada.complete('not sampled'))
+	await reconfigure(gateway, `tracing: {endpoint: "${second.url}"}\n`)
+	const run_id = await ada.complete('traced')
 	await second.span((span) => span.attributes['svc.run.id'] === run_id)
-	for (const one of unheard) t.strictSame(spansOf(second, one), [])
+	for (const id of untraced) t.strictSame(spansOf(second, id), [])
 })
 
-void t.test('prompts, answers and arguments go along only where that is wanted, without secrets', async (t) => {
+void t.test('prompts, answers and arguments are sent only with tracing.content, without secrets', async (t) => {
 	const collector = await collectorFor(t)
 	const gateway = await gatewayFor(t, `tracing: {endpoint: "${collector.url}", content: true}\n`)
 	const ada = await follow(t, gateway, 'ada', { persona: 'You are Ada.' })
@@ -140,43 +142,41 @@ void t.test('prompts, answers and arguments go along only where that is wanted, 
 	t.notMatch(JSON.stringify(collector.spans.map(({ attributes }) => attributes)), 'open-sesame')
 })
 
-void t.test('a collector that is gone, silent or annoyed costs no run anything', async (t) => {
+void t.test('an unreachable, failing or silent collector does not affect runs', async (t) => {
 	const collector = await collectorFor(t)
-	const gone = await startCollector()
-	await gone.stop()
-	const gateway = await gatewayFor(t, `tracing: {endpoint: "${gone.url}"}\n`)
+	const stopped = await startCollector()
+	await stopped.stop()
+	const gateway = await gatewayFor(t, `tracing: {endpoint: "${stopped.url}"}\n`)
 	const ada = await follow(t, gateway, 'ada')
-	const plugin = async (): Promise<string | null> =>
+	const lastError = async (): Promise<string | null> =>
 		(await gateway.request('GET', '/v1/plugins')).body.find(({ name }: { name: string }) => name === 'tracing')
 			.last_error
 	await ada.complete('hello')
-	await until(async () => (await metric(gateway, 'svc_trace_spans_total{outcome="dropped"}')) >= 2)
-	t.match(await plugin(), /^spans cannot be delivered: .*ECONNREFUSED/)
+	const counted = (outcome: string): Promise<boolean> =>
+		eventually(async () => (await metric(gateway, `svc_trace_spans_total{outcome="${outcome}"}`)) >= 2)
+	await counted('dropped')
+	t.match(await lastError(), /^spans cannot be delivered: .*ECONNREFUSED/)
 
-	const change = async (config: string): Promise<void> => {
-		writeFileSync(join(gateway.home, 'config/gateway.yaml'), config)
-		await gateway.running.gateway.reload()
-	}
 	collector.answer = 400
-	await change(`tracing: {endpoint: "${collector.url}"}\n`)
+	await reconfigure(gateway, `tracing: {endpoint: "${collector.url}"}\n`)
 	await ada.complete('hello')
-	await until(async () => (await metric(gateway, 'svc_trace_spans_total{outcome="dropped"}')) >= 2)
-	t.type(await plugin(), 'string')
+	await counted('dropped')
+	t.type(await lastError(), 'string')
 	collector.answer = 200
 	await ada.complete('hello')
-	await until(async () => (await metric(gateway, 'svc_trace_spans_total{outcome="sent"}')) >= 2)
-	t.equal(await plugin(), null)
+	await counted('sent')
+	t.equal(await lastError(), null)
 
 	collector.answer = 'silent'
 	const count = collector.requests.length
 	await ada.complete('hello')
-	await until(async () => collector.requests.length > count)
-	await ada.complete('runs go on')
-	await change('tracing: {endpoint: null}\n')
-	t.equal(await plugin(), null, 'nor is it waited for')
+	await eventually(() => collector.requests.length > count)
+	await ada.complete('runs continue')
+	await reconfigure(gateway, 'tracing: {endpoint: null}\n')
+	t.equal(await lastError(), null, 'the reload does not wait for the collector')
 })
 
-void t.test('the environment names collector, headers and service; nonsense there switches it off', async (t) => {
+void t.test('the environment sets collector and headers; an invalid address switches tracing off', async (t) => {
 	const collector = await collectorFor(t)
 	const gateway = await gatewayFor(t, '{}\n', {
 		OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own/path`,
@@ -193,6 +193,9 @@ void t.test('the environment names collector, headers and service; nonsense ther
 	const off = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SDK_DISABLED: 'true' })
 	const before = collector.requests.length
 	await (await follow(t, off, 'bob')).complete('hello')
-	t.ok(Number.isNaN(await metric(off, 'svc_trace_spans_total{outcome="sent"}')), 'and counts none')
+	t.ok(
+		Number.isNaN(await metric(off, 'svc_trace_spans_total{outcome="sent"}')),
+		'without tracing there are no metrics of it',
+	)
 	t.equal(collector.requests.length, before)
 })

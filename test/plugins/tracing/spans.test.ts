@@ -1,4 +1,4 @@
-/** Runs as a collector sees them. */
+/** Spans of runs that a collector receives. */
 import t from 'tap'
 import { startCollector } from '../../support/collector.ts'
 import type { TestSpan } from '../../support/collector.ts'
@@ -32,15 +32,15 @@ default_provider: offline
 t.teardown(() => gateway.stop())
 
 const traceOf = (run_id: string): string => run_id.replaceAll('-', '')
-const root = (run_id: string): Promise<TestSpan> =>
+const rootSpan = (run_id: string): Promise<TestSpan> =>
 	collector.span((span) => span.attributes['svc.run.id'] === run_id && span.links.length === 0)
-const below = (span: TestSpan): TestSpan[] =>
-	collector.spans.filter((one) => one.parent === span.id).toSorted((a, b) => (a.start < b.start ? -1 : 1))
+const childrenOf = ({ id }: TestSpan): TestSpan[] =>
+	collector.spans.filter(({ parent }) => parent === id).toSorted((a, b) => (a.start < b.start ? -1 : 1))
 
-void t.test('a run with its model calls and tools', async (t) => {
+void t.test('a run has spans of its model calls and tool calls', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.complete('/tool memory.store {"content": "Berlin is nice"}')
-	const run = await root(run_id)
+	const run = await rootSpan(run_id)
 	t.match(run, {
 		trace: traceOf(run_id),
 		id: traceOf(run_id).slice(16),
@@ -58,7 +58,7 @@ void t.test('a run with its model calls and tools', async (t) => {
 		},
 	})
 	t.ok(Number(run.attributes['gen_ai.usage.input_tokens']) > 0)
-	const children = below(run)
+	const children = childrenOf(run)
 	t.strictSame(
 		children.map(({ name, kind, trace }) => [name, kind, trace]),
 		[
@@ -67,7 +67,7 @@ void t.test('a run with its model calls and tools', async (t) => {
 			['chat offline', 3, run.trace],
 		],
 	)
-	for (const one of children) t.ok(one.start >= run.start && one.end <= run.end && one.end >= one.start, one.name)
+	for (const { name, start, end } of children) t.ok(start >= run.start && end <= run.end && end >= start, name)
 	t.match(children[0]?.attributes, {
 		'gen_ai.operation.name': 'chat',
 		'gen_ai.request.model': 'offline',
@@ -89,28 +89,27 @@ void t.test('a run with its model calls and tools', async (t) => {
 	t.notMatch(
 		JSON.stringify(collector.spans.map(({ attributes, events }) => [attributes, events])),
 		'Berlin',
-		'no content',
+		'spans have no content by default',
 	)
 })
 
-void t.test('a primitive within a skill stands below it', async (t) => {
+void t.test('a primitive that a skill calls is a child of the skill', async (t) => {
 	const eve = await follow(t, gateway, 'eve')
 	const permissions = 'permissions:\n  primitives: [memory.stm_read]'
 	await addSkill(gateway, 'eve', programText('noter', `return svc.primitive('memory.stm_read', {})`, permissions))
-	const run = await root(await eve.complete('/tool skill_noter {}'))
-	const [skill] = below(run).filter(({ name }) => name === 'execute_tool noter')
+	const run = await rootSpan(await eve.complete('/tool skill_noter {}'))
+	const [skill] = childrenOf(run).filter(({ name }) => name === 'execute_tool noter')
 	t.ok(skill)
-	t.strictSame(skill && below(skill).map(({ name }) => name), ['execute_tool memory.stm_read'])
+	t.strictSame(skill && childrenOf(skill).map(({ name }) => name), ['execute_tool memory.stm_read'])
 })
 
-void t.test('what fails says why, by its code alone', async (t) => {
+void t.test('a failed span has its error code, but no message', async (t) => {
 	model.on('refuse', { status: 400, message: 'SECRET-WORDS' })
 	model.on('again', { status: 500 }, 'It works.')
 	const bob = await follow(t, gateway, 'bob', { config: { provider: 'lab' } })
-	const failed = await root(await bob.start('refuse'))
+	const failed = await rootSpan(await bob.start('refuse'))
 	t.match(failed, { status: 2, attributes: { 'svc.run.outcome': 'failed', 'error.type': 'model_rejected' } })
-	const calls = below(failed)
-	t.match(calls[0], {
+	t.match(childrenOf(failed)[0], {
 		name: 'chat small-1',
 		status: 2,
 		attributes: { 'gen_ai.provider.name': 'lab', 'error.type': 'model_rejected' },
@@ -120,24 +119,24 @@ void t.test('what fails says why, by its code alone', async (t) => {
 		'SECRET-WORDS',
 	)
 
-	const [call] = below(await root(await bob.complete('again')))
+	const [call] = childrenOf(await rootSpan(await bob.complete('again')))
 	t.match(call, { status: 0, events: [{ name: 'model.retry', attributes: { 'error.type': 'model_unavailable' } }] })
 
 	const eve = await follow(t, gateway, 'eve')
-	const tools = below(await root(await eve.complete('/tool no.such {}'))).filter(({ name }) =>
+	const tools = childrenOf(await rootSpan(await eve.complete('/tool no.such {}'))).filter(({ name }) =>
 		name.startsWith('execute'),
 	)
 	t.match(tools, [{ name: 'execute_tool no.such', status: 2, attributes: { 'error.type': 'tool_unknown' } }])
 })
 
-void t.test('a sub-agent stands below the call that started it, and its result below the run', async (t) => {
+void t.test('a sub-agent is a child of the call that started it, its delivery a child of the run', async (t) => {
 	const ada = await follow(t, gateway, 'cleo')
 	const run_id = await ada.complete('/tool subagent.spawn {"prompt": "look around"}')
 	const child = String((await ada.heard(run_id, 'subagent.spawned')).payload.run_id)
-	const [run, sub] = [await root(run_id), await root(child)]
-	const spawn = below(run).find(({ name }) => name === 'execute_tool subagent.spawn')
+	const [run, sub] = [await rootSpan(run_id), await rootSpan(child)]
+	const spawn = childrenOf(run).find(({ name }) => name === 'execute_tool subagent.spawn')
 	t.match(sub, { trace: traceOf(run_id), id: traceOf(child).slice(16), parent: spawn?.id, name: 'invoke_agent cleo' })
-	t.ok(spawn && spawn.start <= sub.start && spawn.end >= sub.end, 'and within it')
+	t.ok(spawn && spawn.start <= sub.start && spawn.end >= sub.end, 'the call lasts at least as long as the sub-agent')
 	t.strictSame(
 		run.events.map(({ name }) => name),
 		['run.paused', 'run.resumed'],
@@ -148,11 +147,11 @@ void t.test('a sub-agent stands below the call that started it, and its result b
 	const top = traceOf(loose).slice(16)
 	const delivered = await collector.span(({ parent, name }) => parent === top && name === 'invoke_agent cleo')
 	t.equal(delivered.attributes['svc.run.trigger'], 'subagent')
-	const spawned = below(await root(loose)).find(({ name }) => name === 'execute_tool subagent.spawn')
-	t.equal((await root(other)).parent, spawned?.id)
+	const spawned = childrenOf(await rootSpan(loose)).find(({ name }) => name === 'execute_tool subagent.spawn')
+	t.equal((await rootSpan(other)).parent, spawned?.id)
 })
 
-void t.test("the caller's own span is linked, and its request named", async (t) => {
+void t.test('a run links to the span of its caller and has the id of the request', async (t) => {
 	await follow(t, gateway, 'ada')
 	const caller = { trace: '4bf92f3577b34da6a3ce929d0e0e4736', id: '00f067aa0ba902b7' }
 	const post = (traceparent: string) =>
@@ -163,21 +162,21 @@ void t.test("the caller's own span is linked, and its request named", async (t) 
 	const { body } = await post(`00-${caller.trace}-${caller.id}-01`)
 	const run = await collector.span((span) => span.attributes['svc.run.id'] === body.run_id)
 	t.strictSame(run.links, [caller])
-	t.equal(run.trace, traceOf(body.run_id), 'its trace still follows from its id')
+	t.equal(run.trace, traceOf(body.run_id), 'the trace id is derived from the run id')
 	t.equal(run.attributes['svc.request.id'], 'order.42')
-	for (const wrong of ['nonsense', `00-${'0'.repeat(32)}-${caller.id}-01`, `ff-${caller.trace}-${caller.id}-01`]) {
-		const { status, body: plain } = await post(wrong)
+	for (const invalid of ['nonsense', `00-${'0'.repeat(32)}-${caller.id}-01`, `ff-${caller.trace}-${caller.id}-01`]) {
+		const { status, body: plain } = await post(invalid)
 		t.equal(status, 200)
-		t.strictSame((await root(plain.run_id)).links, [], wrong)
+		t.strictSame((await rootSpan(plain.run_id)).links, [], invalid)
 	}
 })
 
-void t.test('a stopped run ends with what is under way in it', async (t) => {
+void t.test('stopping a run ends the spans of its calls in progress', async (t) => {
 	const dan = await follow(t, gateway, 'dan', { config: { provider: 'held' } })
 	const run_id = await dan.start('slow')
 	await held.called('slow')
 	t.equal((await dan.call('stop', {})).status, 200)
-	const run = await root(run_id)
+	const run = await rootSpan(run_id)
 	t.match(run, { status: 0, attributes: { 'svc.run.outcome': 'stopped' } })
-	t.match(below(run), [{ name: 'chat held-1', status: 2, attributes: { 'error.type': 'stopped' } }])
+	t.match(childrenOf(run), [{ name: 'chat held-1', status: 2, attributes: { 'error.type': 'stopped' } }])
 })
