@@ -13,7 +13,7 @@ const shop = `export default {
 	},
 }`
 
-void t.test('a deprecated route and a deprecated field', async (t) => {
+void t.test('deprecated routes and fields are marked in the document, and routes in responses', async (t) => {
 	const gateway = await startGateway({ config: 'plugins: {shop: true}\n', files: { 'plugins/shop/index.js': shop } })
 	t.teardown(() => gateway.stop())
 	const { body } = await gateway.request<Described>('GET', '/v1/openapi.json')
@@ -32,8 +32,8 @@ void t.test('a deprecated route and a deprecated field', async (t) => {
 	t.equal(await header('GET', '/v1/shop/old'), `@${Date.UTC(2027, 0, 31) / 1000}`)
 	t.equal(await header('GET', '/v1/shop/new'), null)
 	t.equal(await header('GET', '/v1/agents'), null)
-	t.ok(await header('POST', '/v1/shop/old', { body: { wrong: 1 } }), 'an error too')
-	t.ok(await header('POST', '/v1/shop/old', { token: 'svc_wrong', body: {} }), 'a refused caller too')
+	t.ok(await header('POST', '/v1/shop/old', { body: { wrong: 1 } }), 'an error response has it')
+	t.ok(await header('POST', '/v1/shop/old', { token: 'svc_wrong', body: {} }), 'a response to an invalid token has it')
 })
 
 interface BodyOf {

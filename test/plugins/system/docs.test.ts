@@ -1,9 +1,9 @@
-/** GET /docs: the reference for people, which needs nothing but the gateway itself. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+/** GET /docs: the reference for people, which loads nothing from other servers. */
 import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
+import { eventually } from '../../support/wait.ts'
 
 const assets = {
 	'/docs/swagger-ui.css': 'text/css; charset=utf-8',
@@ -12,17 +12,17 @@ const assets = {
 	'/docs/reference.js': 'text/javascript; charset=utf-8',
 }
 
-void t.test('the page', async (t) => {
+void t.test('the page of GET /docs', async (t) => {
 	const gateway = await startGateway({ env: { SVC_LOOPBACK: 'off' } })
 	t.teardown(() => gateway.stop())
 	const page = await gateway.request<string>('GET', '/docs')
-	t.equal(page.status, 200, 'it needs no token')
+	t.equal(page.status, 200, 'the page needs no token')
 	t.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
 
-	await t.test('loads parts of the gateway only, and each is there', async (t) => {
+	await t.test('loads only files that the gateway serves', async (t) => {
 		const loaded = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '')
 		t.strictSame(new Set(loaded), new Set([...Object.keys(assets), '/v1/openapi.json']))
-		t.notMatch(page.body, /<script(?![^>]*\ssrc=)|\son\w+=|style=|<style/, 'nothing stands in the page itself')
+		t.notMatch(page.body, /<script(?![^>]*\ssrc=)|\son\w+=|style=|<style/, 'the page has no inline scripts and styles')
 		for (const [path, type] of Object.entries(assets)) {
 			const { status, headers } = await gateway.request('GET', path)
 			t.equal(status, 200, path)
@@ -34,10 +34,10 @@ void t.test('the page', async (t) => {
 		for (const [, address = ''] of css.matchAll(/url\(["']?([^"')]{0,20})/g)) t.match(address, /^data:/)
 	})
 
-	await t.test('is held to that by its policy', (t) => {
+	await t.test('has a content security policy that allows nothing else', (t) => {
 		const policy = Object.fromEntries(
-			(page.headers.get('content-security-policy') ?? '').split('; ').map((one) => {
-				const [name = '', ...sources] = one.split(' ')
+			(page.headers.get('content-security-policy') ?? '').split('; ').map((directive) => {
+				const [name = '', ...sources] = directive.split(' ')
 				return [name, sources.join(' ')]
 			}),
 		)
@@ -55,7 +55,7 @@ void t.test('the page', async (t) => {
 		t.end()
 	})
 
-	await t.test('is sent again only where it has changed', async (t) => {
+	await t.test('is sent again only after a change', async (t) => {
 		for (const path of [...Object.keys(assets), '/v1/openapi.json', '/v1/openapi.yaml']) {
 			const { headers } = await gateway.request('GET', path)
 			t.equal(headers.get('cache-control'), 'no-cache', path)
@@ -80,26 +80,26 @@ void t.test('the page', async (t) => {
 				const { headers, body } = await read(encoding)
 				t.ok(encoding.includes(headers.get('content-encoding') ?? 'none'), `${path} by ${encoding}`)
 				t.equal(headers.get('vary'), 'accept-encoding')
-				// The length of what is compressed for one request is not known when its answer begins.
-				const shorter = Number(headers.get('content-length'))
-				t.ok(shorter > 0 && shorter < length / 2, `${shorter} of ${length} bytes`)
+				// A response that is compressed while it is sent has no length.
+				const compressed = Number(headers.get('content-length'))
+				t.ok(compressed > 0 && compressed < length / 2, `${compressed} of ${length} bytes`)
 				t.strictSame(body, plain.body)
 			}
 		}
 	})
 
-	await t.test('has no other parts, whatever is asked for', async (t) => {
+	await t.test('has no other files', async (t) => {
 		for (const name of ['index.html', 'page.ts', '__proto__', 'constructor', '..%2Findex.ts', 'swagger-ui.js.map'])
 			refused(t, await gateway.request('GET', `/docs/${name}`), { status: 404, code: 'not_found' })
 		refused(t, await gateway.request('GET', `/docs/${'x'.repeat(65)}`), { status: 400, code: 'invalid_request' })
 	})
 })
 
-void t.test('what is tried on the page counts as local, and what another page tries does not', async (t) => {
+void t.test('requests from the page count as local, requests from other pages do not', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const body = { name: 'ada' }
-	// As Firefox and Chrome send it for `fetch` from the page.
+	// Headers of Firefox and Chrome for `fetch` from the page.
 	const fromPage = { origin: gateway.url, referer: `${gateway.url}/docs`, 'sec-fetch-site': 'same-origin' }
 	const made = await gateway.request('POST', '/v1/agents', { headers: fromPage, body })
 	t.equal(made.status, 201)
@@ -112,7 +112,7 @@ void t.test('what is tried on the page counts as local, and what another page tr
 	})
 })
 
-/** As much of Swagger UI as is asked. */
+/** The parts of Swagger UI that the test uses. */
 interface System {
 	getConfigs(): Record<string, unknown>
 	specSelectors: {
@@ -121,18 +121,18 @@ interface System {
 	}
 }
 
-void t.test('Swagger UI runs as the page starts it, without eval, and asks for nothing but the document', async (t) => {
+void t.test('Swagger UI starts as in the page, without eval, and requests only the document', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const read = async (path: string): Promise<string> => (await gateway.request<string>('GET', path)).body
-	const asked: string[] = []
+	const requested: string[] = []
 	const failed: unknown[] = []
 	const page = browserOf(gateway.url, (address) => {
-		asked.push(address)
+		requested.push(address)
 		return fetch(new URL(address, gateway.url))
 	})
-	// It reports what went wrong inside of it there.
-	page.console = { ...console, error: (...what: unknown[]) => failed.push(...what) }
+	// Swagger UI reports its errors there.
+	page.console = { ...console, error: (...errors: unknown[]) => failed.push(...errors) }
 	const onFailure = (error: unknown): void => void failed.push(error)
 	process.on('unhandledRejection', onFailure)
 	t.teardown(() => process.off('unhandledRejection', onFailure))
@@ -145,10 +145,10 @@ void t.test('Swagger UI runs as the page starts it, without eval, and asks for n
 	runInContext(await read('/docs/reference.js'), context)
 	const { getConfigs, specSelectors } = (page.ui as { getSystem(): System }).getSystem()
 	const schemes = ['components', 'securitySchemes']
-	// It resolves references a moment after it read the document.
-	while (failed.length === 0 && specSelectors.specResolvedSubtree(schemes) === undefined) await nextTurn()
+	// Swagger UI resolves references some time after it has read the document.
+	await eventually(() => failed.length > 0 || specSelectors.specResolvedSubtree(schemes) !== undefined)
 
-	t.strictSame(asked, ['/v1/openapi.json'])
+	t.strictSame(requested, ['/v1/openapi.json'])
 	t.strictSame(failed, [])
 	t.match(getConfigs(), {
 		validatorUrl: null,
@@ -158,12 +158,12 @@ void t.test('Swagger UI runs as the page starts it, without eval, and asks for n
 	})
 	const mayTry = specSelectors.allowTryItOutFor
 	t.equal(mayTry('/v1/agents', 'post'), true)
-	t.equal(mayTry('/v1/agents/{name}', 'delete'), true, 'one without a body in its answer')
+	t.equal(mayTry('/v1/agents/{name}', 'delete'), true, 'an operation whose response has no body')
 	t.equal(mayTry('/v1/events/stream', 'get'), false, 'a stream never ends')
-	t.equal(mayTry('/api/agents/{name}/chat', 'post'), false, 'it is at another address')
+	t.equal(mayTry('/api/agents/{name}/chat', 'post'), false, 'the chat API has another address')
 })
 
-/** As much of a browser as Swagger UI needs to work without being shown. */
+/** The globals of a browser that Swagger UI needs to run without rendering. */
 function browserOf(url: string, get: (address: string) => Promise<Response>): Record<string, unknown> {
 	class Element {}
 	const location = new URL('/docs', url)
@@ -179,7 +179,7 @@ function browserOf(url: string, get: (address: string) => Promise<Response>): Re
 		querySelector: () => null,
 		implementation: { createHTMLDocument: () => document },
 	}
-	// What Node has of a browser. Not MessageChannel, whose ports would keep the process alive.
+	// Globals that Node has in common with a browser, except MessageChannel, whose ports would keep the process alive.
 	const names =
 		'AbortController Blob Event EventTarget File FormData Headers Request Response TextDecoder TextEncoder URL URLSearchParams atob btoa clearTimeout console crypto performance queueMicrotask setImmediate setTimeout structuredClone'
 	const page: Record<string, unknown> = {

@@ -1,4 +1,4 @@
-/** GET /: what a person sees who opens the gateway's address in a browser. */
+/** GET /: the page at the address of the gateway. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
@@ -12,12 +12,12 @@ void t.test('the front page', async (t) => {
 	const browser = { accept: 'text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8' }
 	const page = await gateway.request<string>('GET', '/', { headers: browser })
 
-	await t.test('is public, and says what this is, whether it is healthy, and where the reference is', async (t) => {
+	await t.test('is public, states the health of the gateway, and links to the reference', async (t) => {
 		t.equal(page.status, 200)
 		t.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
 		t.match(page.body, /gateway for autonomous agents\. It is healthy\./)
 		t.strictSame(
-			[...page.body.matchAll(/<a href="([^"]+)"/g)].map((found) => found[1]),
+			[...page.body.matchAll(/<a href="([^"]+)"/g)].map(([, address]) => address),
 			['/docs'],
 		)
 		t.equal((await gateway.request('GET', '/docs')).status, 200)
@@ -28,10 +28,10 @@ void t.test('the front page', async (t) => {
 	await t.test('reveals neither version nor paths', async (t) => {
 		const { version } = (await gateway.request('GET', '/v1/health')).body
 		for (const text of [version, gateway.home, 'generation', 'plugins'])
-			t.notOk(page.body.includes(text), `without ${text}`)
+			t.notOk(page.body.includes(text), `the page does not contain ${text}`)
 	})
 
-	await t.test('may load nothing but its own style', async (t) => {
+	await t.test('can load nothing but its own style', async (t) => {
 		const style = /<style>([^]*?)<\/style>/.exec(page.body)?.[1] ?? ''
 		const hash = createHash('sha256').update(style).digest('base64')
 		t.strictSame(page.headers.get('content-security-policy')?.split('; '), [
@@ -45,7 +45,7 @@ void t.test('the front page', async (t) => {
 		t.notMatch(page.body, /<script|\son\w+=|style=/)
 	})
 
-	await t.test('is JSON for clients that ask for it', async (t) => {
+	await t.test('is JSON for clients that accept it', async (t) => {
 		const { status, body, headers } = await gateway.request('GET', '/', { headers: { accept: 'application/json' } })
 		t.equal(status, 200)
 		t.match(headers.get('vary'), /accept/)
@@ -58,7 +58,7 @@ void t.test('the front page', async (t) => {
 	})
 })
 
-void t.test('the front page of a gateway that refused its configuration says so without details', async (t) => {
+void t.test('the front page states without details that the configuration was refused', async (t) => {
 	const gateway = await startGateway({ config: 'plugins: {console: false}\nruns: {max_waiting: 7}\n' })
 	t.teardown(() => gateway.stop())
 	const stream = await openStream(gateway.url)

@@ -1,15 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import type { GatewayStatus, PluginStatus } from '../../../core/status.ts'
 import { healthOf, isReady, linesOf } from '../../../plugins/system/health.ts'
 import { send, startGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { openStream } from '../../support/sse.ts'
 
-void t.test('a gateway at work', async (t) => {
+void t.test('a running gateway', async (t) => {
 	const gateway = await startGateway({ env: { SVC_LOOPBACK: 'no' } })
 	t.teardown(() => gateway.stop())
 
@@ -18,15 +17,19 @@ void t.test('a gateway at work', async (t) => {
 		t.strictSame([status, body], [200, 'ok'])
 		t.match(headers.get('content-type'), 'text/plain')
 	})
-	await t.test('is ready, in one word or line by line', async (t) => {
+	await t.test('is ready, in one word or with a line per check', async (t) => {
 		const brief = await gateway.request('GET', '/readyz')
 		t.strictSame([brief.status, brief.body], [200, 'ok'])
 		const { status, body } = await gateway.request('GET', '/readyz?verbose')
 		t.equal(status, 200)
 		t.match(body, /^\[\+\]gateway ready\n\[\+\]store ok\n\[\+\]config in force\n\[\+\]plugins \d+ running\nok\n$/)
-		t.equal((await gateway.request('GET', '/readyz?verbose=1&t=17')).body, body, 'whatever a probe adds to it')
+		t.equal(
+			(await gateway.request('GET', '/readyz?verbose=1&t=17')).body,
+			body,
+			'other parameters of a probe are ignored',
+		)
 	})
-	await t.test('says the same as JSON', async (t) => {
+	await t.test('reports its health as JSON', async (t) => {
 		const { status, body } = await gateway.request('GET', '/v1/health')
 		t.equal(status, 200)
 		t.match(body, { status: 'ok', version: /^\d/, generation: 1, uptime_s: Number })
@@ -39,7 +42,7 @@ void t.test('a gateway at work', async (t) => {
 	})
 })
 
-void t.test('a change of gateway.yaml that is refused shows, and leaves the gateway ready', async (t) => {
+void t.test('a refused change of gateway.yaml degrades the gateway, which stays ready', async (t) => {
 	const gateway = await startGateway({ config: 'runs: {max_waiting: 7}\n' })
 	t.teardown(() => gateway.stop())
 	const stream = await openStream(gateway.url)
@@ -56,28 +59,22 @@ void t.test('a change of gateway.yaml that is refused shows, and leaves the gate
 	const { body: health } = await gateway.request('GET', '/v1/health')
 	t.equal(health.status, 'degraded')
 
-	const mended = stream.waitFor('config.reloaded')
+	const reloaded = stream.waitFor('config.reloaded')
 	writeFileSync(file, 'runs: {max_waiting: 8}\n')
-	await mended
+	await reloaded
 	t.equal((await gateway.request('GET', '/readyz')).body, 'ok')
 })
 
-void t.test('a gateway that waits for its runs to end is alive and not ready', async (t) => {
-	const { promise: asked, resolve: wasAsked } = Promise.withResolvers<void>()
-	const silent = createServer(() => wasAsked()).listen(0, '127.0.0.1')
-	t.teardown(() => {
-		silent.closeAllConnections()
-		silent.close()
-	})
-	await once(silent, 'listening')
-	const base = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`
+void t.test('a draining gateway is alive but not ready', async (t) => {
+	const { promise: called, resolve } = Promise.withResolvers<void>()
+	const silent = await listenOnLoopback(createServer(() => resolve()))
+	t.teardown(() => silent.stop())
 	const gateway = await startGateway({
-		config: `server: {shutdown_grace_s: 1}\nproviders: {slow: {kind: openai, base_url: "${base}", model: m}}\n`,
+		config: `server: {shutdown_grace_s: 1}\nproviders: {slow: {kind: openai, base_url: "${silent.url}/v1", model: m}}\n`,
 	})
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'hello' } })
-	await asked
-
+	await called
 	const stopped = gateway.stop()
 	const ready = await send(`${gateway.url}/readyz`, 'GET')
 	t.strictSame([ready.status, ready.body], [503, 'draining'])
@@ -89,7 +86,7 @@ void t.test('a gateway that waits for its runs to end is alive and not ready', a
 	await stopped
 })
 
-void t.test('each trouble degrades the gateway, and only starting and draining make it not ready', async (t) => {
+void t.test('every problem degrades the gateway, but only starting and draining make it not ready', async (t) => {
 	const plugin = (name: string, last_error: string | null): PluginStatus => ({
 		name,
 		version: null,
@@ -123,17 +120,17 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		url: () => null,
 		...change,
 	})
-	const look = (change: Partial<GatewayStatus>): [status: string, ready: boolean] => {
+	const healthWith = (change: Partial<GatewayStatus>): [status: string, ready: boolean] => {
 		const health = healthOf(gateway(change), true)
 		return [health.status, isReady(health)]
 	}
-	t.strictSame(look({}), ['ok', true])
-	t.strictSame(look({ state: () => 'starting' }), ['starting', false])
-	t.strictSame(look({ state: () => 'draining', storeTrouble: () => 'full' }), ['draining', false])
-	t.strictSame(look({ storeTrouble: () => 'the disk is full' }), ['degraded', true])
-	t.strictSame(look({ uncaughtErrors: () => 1 }), ['degraded', true])
-	t.strictSame(look({ configError: () => 'line 3' }), ['degraded', true])
-	t.strictSame(look({ plugins: () => [plugin('auth', null), plugin('shop', 'SECRET')] }), ['degraded', true])
+	t.strictSame(healthWith({}), ['ok', true])
+	t.strictSame(healthWith({ state: () => 'starting' }), ['starting', false])
+	t.strictSame(healthWith({ state: () => 'draining', storeTrouble: () => 'full' }), ['draining', false])
+	t.strictSame(healthWith({ storeTrouble: () => 'the disk is full' }), ['degraded', true])
+	t.strictSame(healthWith({ uncaughtErrors: () => 1 }), ['degraded', true])
+	t.strictSame(healthWith({ configError: () => 'line 3' }), ['degraded', true])
+	t.strictSame(healthWith({ plugins: () => [plugin('auth', null), plugin('shop', 'SECRET')] }), ['degraded', true])
 
 	const bad = gateway({
 		storeTrouble: () => 'the disk is full',
@@ -143,20 +140,24 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 	const lines = linesOf(healthOf(bad, true))
 	t.match(lines, '\n[-]store refuses writes: the disk is full\n')
 	t.match(lines, '\n[-]plugins 1 running, problems with shop')
-	t.notMatch(lines, /SECRET/, 'what a plugin complains of is for GET /v1/plugins')
-	t.notMatch(lines, /\n\[\+\]store/, 'a message cannot pose as another check')
-	t.notMatch(linesOf(healthOf(bad, false)), /disk|line 3|shop|SECRET/, 'others learn which checks fail, and no more')
+	t.notMatch(lines, /SECRET/, 'only GET /v1/plugins has the errors of plugins')
+	t.notMatch(lines, /\n\[\+\]store/, 'a message cannot forge another check')
+	t.notMatch(
+		linesOf(healthOf(bad, false)),
+		/disk|line 3|shop|SECRET/,
+		'callers without agents:read see only which checks fail',
+	)
 })
 
-void t.test('without a token nothing shows a path, a setting or a secret', async (t) => {
+void t.test('responses without a valid token contain no path, setting or secret', async (t) => {
 	const files = { 'plugins/shopkeeper/index.js': 'export default {' }
 	const config = 'auth_mode: token\nplugins: {shopkeeper: true}\n'
 	const gateway = await startGateway({ config, files })
 	t.teardown(() => gateway.stop())
 	const { body: all } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
-	const made = async (scope: string): Promise<string> =>
+	const createToken = async (scope: string): Promise<string> =>
 		(await gateway.request('POST', '/v1/auth/tokens', { token: all.token, body: { scopes: [scope] } })).body.token
-	const [reader, runner] = [await made('agents:read'), await made('runs:write')]
+	const [reader, runner] = [await createToken('agents:read'), await createToken('runs:write')]
 	const stream = await openStream(gateway.url, { token: all.token })
 	t.teardown(() => stream.close())
 	const rejected = stream.waitFor('config.rejected')
@@ -164,7 +165,7 @@ void t.test('without a token nothing shows a path, a setting or a secret', async
 	writeFileSync(file, `${config}providers: {house: {kind: openai, api_key: hunter2-hunter2, base_url: nowhere}}\n`)
 	await rejected
 
-	const telling = /gateway\.yaml|svc-test|\/tmp|providers|house|hunter2|shopkeeper/
+	const details = /gateway\.yaml|svc-test|\/tmp|providers|house|hunter2|shopkeeper/
 	const paths = [
 		'/healthz',
 		'/readyz',
@@ -180,7 +181,7 @@ void t.test('without a token nothing shows a path, a setting or a secret', async
 		for (const options of [{}, { headers: foreign }, { token: 'svc_wrong' }, { token: runner }]) {
 			const { body, headers } = await gateway.request('GET', path, options)
 			const text = JSON.stringify([body, Object.fromEntries(headers)])
-			t.notMatch(text, telling, `${path} ${JSON.stringify(options)}`)
+			t.notMatch(text, details, `${path} ${JSON.stringify(options)}`)
 		}
 	}
 	const verbose = await gateway.request('GET', '/readyz?verbose')

@@ -20,7 +20,7 @@ const shop = `export default {
 	},
 }`
 
-const needed = [
+const required = [
 	'GET /healthz',
 	'GET /readyz',
 	'GET /v1/health',
@@ -60,34 +60,34 @@ void t.test('GET /v1/openapi.json', async (t) => {
 	const ofMain = operations.filter(({ server }) => !server)
 	const check = checkerOf(body.components.schemas)
 
-	await t.test('is OpenAPI 3.1 with every route in it, third parties included', async (t) => {
+	await t.test('is OpenAPI 3.1 with all routes, those of third-party plugins too', async (t) => {
 		t.match(body, { openapi: '3.1.0', info: { title: String, version: /^\d/ } })
 		const found = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
-		for (const route of needed) t.ok(found.includes(route), route)
+		for (const route of required) t.ok(found.includes(route), route)
 	})
 
-	await t.test('says nothing of a schema that cannot say what it is', async (t) => {
+	await t.test('omits a schema that cannot describe itself', async (t) => {
 		const { parameters, requestBody, tags } = body.paths['/v1/shop/odd']?.post ?? {}
 		t.equal(parameters, undefined)
 		t.strictSame(requestBody, { required: false, content: { 'application/json': { schema: {} } } })
 		t.strictSame(tags, [])
 	})
 
-	await t.test('describes no operation that is not there', async (t) => {
+	await t.test('describes only operations that exist', async (t) => {
 		for (const { method, path, operation } of ofMain) {
 			const headers = { 'x-forwarded-for': '192.0.2.7' }
 			const url = path.replaceAll(/\{\w+\}/g, 'nothing')
 			const reply = await gateway.request(method.toUpperCase(), url, { headers })
-			const isOpen = operation['x-scope'] === undefined
-			// What its path names is not there: a webhook, a part of a page, a login.
-			const isAbsent = path.includes('{') || /^\/(\.well-known|v1\/auth\/(login|callback))/.test(path)
-			const others: Record<string, number> = { '/v1/mcp/callback': 400, '/v1/auth/logout': 204 }
-			const open = isAbsent ? 404 : (others[path] ?? 200)
-			t.equal(reply.status, isOpen ? open : 401, `${method} ${path} without a token`)
+			const isPublic = operation['x-scope'] === undefined
+			// The path names something that does not exist, such as a webhook, a file of a page or a login.
+			const isMissing = path.includes('{') || /^\/(\.well-known|v1\/auth\/(login|callback))/.test(path)
+			const statuses: Record<string, number> = { '/v1/mcp/callback': 400, '/v1/auth/logout': 204 }
+			const publicStatus = isMissing ? 404 : (statuses[path] ?? 200)
+			t.equal(reply.status, isPublic ? publicStatus : 401, `${method} ${path} without a token`)
 		}
 	})
 
-	await t.test('gives each operation an id of its own, a summary, tags, parameters for its path', async (t) => {
+	await t.test('gives each operation a unique id, a summary, tags, and the parameters of its path', async (t) => {
 		const ids = operations.map(({ operation }) => operation.operationId)
 		t.equal(new Set(ids).size, ids.length)
 		for (const { method, path, operation } of operations) {
@@ -96,15 +96,15 @@ void t.test('GET /v1/openapi.json', async (t) => {
 				t.ok((operation.summary ?? '').length > 3, `${method} ${path} has a summary`)
 				t.ok(operation.tags.length > 0, `${method} ${path} has a tag`)
 			}
-			for (const tag of operation.tags) t.ok(body.tags.some((one) => one.name === tag))
+			for (const tag of operation.tags) t.ok(body.tags.some(({ name }) => name === tag))
 			const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '')
-			const declared = (operation.parameters ?? []).filter((one) => one.in === 'path')
-			t.strictSame(declared.map((one) => one.name).toSorted(), inPath.toSorted(), `${method} ${path}`)
+			const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path')
+			t.strictSame(declared.map(({ name }) => name).toSorted(), inPath.toSorted(), `${method} ${path}`)
 			for (const parameter of declared) t.equal(parameter.required, true)
 		}
 	})
 
-	await t.test('names scope and token where one is needed, and nowhere else', async (t) => {
+	await t.test('states scope and token for exactly the operations that need them', async (t) => {
 		const scopeOf = (method: string, path: string) => body.paths[path]?.[method]?.['x-scope']
 		t.equal(scopeOf('post', '/v1/agents'), 'agents:write')
 		t.equal(scopeOf('delete', '/v1/auth/tokens/{id}'), 'tokens:admin')
@@ -122,21 +122,21 @@ void t.test('GET /v1/openapi.json', async (t) => {
 		}
 	})
 
-	await t.test('leads somewhere with every $ref', async (t) => {
+	await t.test('resolves every $ref', async (t) => {
 		const refs = [...JSON.stringify(body).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1] ?? '')
 		t.ok(refs.length > 100)
 		for (const ref of new Set(refs)) t.ok(resolve(body, { $ref: ref }), ref)
 	})
 
-	await t.test('says which answers there are, each with a description', async (t) => {
+	await t.test('lists the responses of each operation, with descriptions', async (t) => {
 		for (const { method, path, operation } of operations) {
 			const about = `${method} ${path}`
 			t.ok(
-				Object.keys(operation.responses).some((one) => /^(2\d\d|101)$/.test(one)),
+				Object.keys(operation.responses).some((status) => /^(2\d\d|101)$/.test(status)),
 				about,
 			)
 			t.ok(operation.responses.default, about)
-			for (const one of Object.values(operation.responses)) t.ok(one.$ref ?? one.description, about)
+			for (const { $ref, description } of Object.values(operation.responses)) t.ok($ref ?? description, about)
 		}
 		const { responses } = body.paths['/v1/agents']?.post ?? {}
 		const statuses = Object.keys(responses ?? {}).join(' ')
@@ -145,7 +145,7 @@ void t.test('GET /v1/openapi.json', async (t) => {
 		t.ok(body.paths['/healthz']?.get?.responses['200']?.content?.['text/plain'])
 	})
 
-	await t.test('tells the truth about bodies and answers', async (t) => {
+	await t.test('describes requests and responses as they are', async (t) => {
 		const sent: [method: string, path: string, body: unknown, url?: string][] = [
 			['post', '/v1/agents', { name: 'ada', persona: null, config: { model: 'm', mine: [1] } }],
 			['post', '/v1/agents', { name: 'bob', config: { temperature: 3 } }],
@@ -173,38 +173,41 @@ void t.test('GET /v1/openapi.json', async (t) => {
 			const reply = await gateway.request(method.toUpperCase(), url, payload === undefined ? {} : { body: payload })
 			if (payload !== undefined) {
 				const schema = operation?.requestBody?.content['application/json']?.schema ?? {}
-				t.equal(check(schema, payload) === '', reply.status < 400, `${about} is taken or refused as described`)
+				t.equal(check(schema, payload) === '', reply.status < 400, `${about} is accepted or rejected as described`)
 			}
 			const declared = operation?.responses[reply.status]
-			t.ok(declared, `${about} answers ${reply.status}, which is described`)
+			t.ok(declared, `${about} returns ${reply.status}, which is described`)
 			const schema = declared && resolve(body, declared).content?.['application/json']?.schema
 			t.equal(schema ? check(schema, reply.body) : 'undescribed', '', about)
 		}
 	})
 
-	await t.test('follows the routes when a plugin is switched off', async (t) => {
+	await t.test('omits the routes of a plugin that is switched off', async (t) => {
 		const stream = await openStream(gateway.url)
 		t.teardown(() => stream.close())
 		const reloaded = stream.waitFor('config.reloaded')
 		writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'plugins: {shop: false}\n')
 		await reloaded
-		const now = (await gateway.request<Described>('GET', '/v1/openapi.json')).body
-		t.notOk('/v1/shop' in now.paths)
-		t.equal(Object.keys(now.paths).length, Object.keys(body.paths).length - 3)
+		const { paths } = (await gateway.request<Described>('GET', '/v1/openapi.json')).body
+		t.notOk('/v1/shop' in paths)
+		t.equal(Object.keys(paths).length, Object.keys(body.paths).length - 3)
 	})
 })
 
-void t.test('needs no token, is the same as YAML, and opens no second address by itself', async (t) => {
-	const gateway = await startGateway({ config: 'plugins: {legacy-chat: false}\n', env: { SVC_LOOPBACK: 'off' } })
-	t.teardown(() => gateway.stop())
-	const json = await gateway.request<Described>('GET', '/v1/openapi.json')
-	t.equal(json.status, 200)
-	const yaml = await gateway.request<string>('GET', '/v1/openapi.yaml')
-	t.match(yaml.headers.get('content-type'), /^application\/yaml/)
-	t.strictSame(parse(yaml.body), json.body)
-	t.equal(gateway.running.gateway.status.url('legacy'), null)
-	t.strictSame(
-		operationsOf(json.body).filter(({ server }) => server),
-		[],
-	)
-})
+void t.test(
+	'the document needs no token, is the same in YAML, and has no second server without the chat API',
+	async (t) => {
+		const gateway = await startGateway({ config: 'plugins: {legacy-chat: false}\n', env: { SVC_LOOPBACK: 'off' } })
+		t.teardown(() => gateway.stop())
+		const json = await gateway.request<Described>('GET', '/v1/openapi.json')
+		t.equal(json.status, 200)
+		const yaml = await gateway.request<string>('GET', '/v1/openapi.yaml')
+		t.match(yaml.headers.get('content-type'), /^application\/yaml/)
+		t.strictSame(parse(yaml.body), json.body)
+		t.equal(gateway.running.gateway.status.url('legacy'), null)
+		t.strictSame(
+			operationsOf(json.body).filter(({ server }) => server),
+			[],
+		)
+	},
+)

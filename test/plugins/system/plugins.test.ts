@@ -6,7 +6,7 @@ import { startGateway } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
 import { eventually } from '../../support/wait.ts'
 
-void t.test('GET /v1/plugins shows what runs, and why something does not', async (t) => {
+void t.test('GET /v1/plugins shows running and failed plugins', async (t) => {
 	const gateway = await startGateway({
 		config: 'plugins: {clock: true, broken: true}\n',
 		files: {
@@ -17,13 +17,13 @@ void t.test('GET /v1/plugins shows what runs, and why something does not', async
 	t.teardown(() => gateway.stop())
 	const { status, body } = await gateway.request('GET', '/v1/plugins')
 	t.equal(status, 200)
-	const byName = Object.fromEntries(body.map((one: { name: string }) => [one.name, one]))
+	const byName = Object.fromEntries(body.map((plugin: { name: string }) => [plugin.name, plugin]))
 	t.match(byName.clock, { version: '1.2.3', state: 'running', last_error: null, generation: 1, contract: null })
 	t.match(byName.broken, { state: 'failed', last_error: /no such luck/, generation: null })
 	for (const name of ['agents', 'auth', 'events', 'models', 'runs', 'system']) {
 		t.match(byName[name], { state: 'running', last_error: null, generation: 1 }, name)
 	}
-	t.notOk(JSON.stringify(body.filter((one: { state: string }) => one.state === 'running')).includes(gateway.home))
+	t.notOk(JSON.stringify(body.filter(({ state }: { state: string }) => state === 'running')).includes(gateway.home))
 })
 
 void t.test('GET /v1/plugins needs agents:read', async (t) => {
@@ -58,9 +58,9 @@ void t.test('GET /v1/plugins shows what each plugin holds', async (t) => {
 	})
 	t.teardown(() => gateway.stop())
 	const { body } = await gateway.request('GET', '/v1/plugins')
-	const found = body.find((one: { name: string }) => one.name === 'clock')
-	t.match(found, { built_in: false, contract: contractVersion, last_error: null })
-	t.strictSame(found.holds, {
+	const clock = body.find(({ name }: { name: string }) => name === 'clock')
+	t.match(clock, { built_in: false, contract: contractVersion, last_error: null })
+	t.strictSame(clock.holds, {
 		routes: ['GET /v1/clock'],
 		tools: ['clock.now'],
 		events: ['run.completed'],
@@ -68,12 +68,12 @@ void t.test('GET /v1/plugins shows what each plugin holds', async (t) => {
 		timers: 2,
 		resources: ['the pendulum'],
 	})
-	const agents = body.find((one: { name: string }) => one.name === 'agents')
+	const agents = body.find(({ name }: { name: string }) => name === 'agents')
 	t.equal(agents.built_in, true)
 	t.ok(agents.holds.routes.includes('POST /v1/agents'))
 })
 
-void t.test('POST /v1/plugins/{name}/reload starts a plugin again', async (t) => {
+void t.test('POST /v1/plugins/{name}/reload restarts a plugin', async (t) => {
 	const counting = 'globalThis.clockStarts = (globalThis.clockStarts ?? 0) + 1'
 	const gateway = await startGateway({
 		config: 'plugins: {clock: true}\n',
@@ -87,7 +87,7 @@ void t.test('POST /v1/plugins/{name}/reload starts a plugin again', async (t) =>
 	t.match(body, { name: 'clock', state: 'running', generation: 2 })
 	t.equal(starts(), 2)
 	refused(t, await gateway.request('POST', '/v1/plugins/no-such/reload'), { status: 404, code: 'not_found' })
-	// The next reload has nothing to do.
+	// Nothing has changed since.
 	await gateway.running.gateway.reload()
 	t.equal(gateway.running.gateway.status.generation(), 2)
 
@@ -117,11 +117,11 @@ void t.test('a refused reload does not start the plugin later', async (t) => {
 	t.equal((globalThis as { sundialStarts?: number }).sundialStarts, 1)
 })
 
-void t.test('every built-in plugin can be started again while runs are in progress', async (t) => {
+void t.test('every built-in plugin can be restarted while runs are in progress', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const names = (await gateway.request('GET', '/v1/plugins')).body.map((one: { name: string }) => one.name)
+	const names = (await gateway.request('GET', '/v1/plugins')).body.map(({ name }: { name: string }) => name)
 	for (const name of names) {
 		const prompt = `/tool memory.stm_write ${JSON.stringify({ key: name, value: 'kept' })}`
 		const started = await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt } })
@@ -136,7 +136,7 @@ void t.test('every built-in plugin can be started again while runs are in progre
 	}
 })
 
-void t.test('only callers with the scope * start plugins again', async (t) => {
+void t.test('only callers with the scope * can restart plugins', async (t) => {
 	const gateway = await startGateway({ env: { SVC_LOOPBACK: 'false' } })
 	t.teardown(() => gateway.stop())
 	const { body } = await gateway.request('POST', '/v1/auth/tokens', {

@@ -1,4 +1,4 @@
-/** Joi schemas and their JSON Schemas agree: what the one takes, the other takes. */
+/** A joi schema and its JSON Schema accept the same values. */
 import Joi from 'joi'
 import t from 'tap'
 import { exampleOf } from '../../../plugins/system/openapi/examples.ts'
@@ -15,20 +15,20 @@ const cases: Record<string, { schema: Joi.Schema; values: unknown[] }> = {
 	nand: { schema: Joi.object(pair).nand('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
 	with: { schema: Joi.object(pair).with('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
 	without: { schema: Joi.object(pair).without('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
-	'two rules at once': {
+	'two rules': {
 		schema: Joi.object({ ...pair, c: word })
 			.xor('a', 'b')
 			.with('c', 'a'),
 		values: [{ a: 'x' }, { b: 'x' }, { a: 'x', c: 'x' }, { b: 'x', c: 'x' }, { c: 'x' }],
 	},
-	'rules of an inner object': {
+	'rules of a nested object': {
 		schema: Joi.object({ list: Joi.array().items(Joi.object(pair).xor('a', 'b')) }),
 		values: [{ list: [] }, { list: [{ a: 'x' }] }, { list: [{ a: 'x' }, {}] }, { list: [{ a: 'x', b: 'x' }] }],
 	},
 	'unknown keys': { schema: Joi.object(pair).unknown(), values: [{ c: 1 }, { a: 1 }] },
-	'no unknown keys': { schema: Joi.object(pair), values: [{ c: 1 }, { a: 'x' }] },
+	'known keys only': { schema: Joi.object(pair), values: [{ c: 1 }, { a: 'x' }] },
 	'a choice or null': { schema: Joi.valid('on', 'off').allow(null), values: ['on', null, 'x', ''] },
-	'a text of a choice or null': { schema: Joi.string().valid('on').allow(null), values: ['on', null, 'x', 1] },
+	'a string of a choice or null': { schema: Joi.string().valid('on').allow(null), values: ['on', null, 'x', 1] },
 	'an object or null': { schema: Joi.object(pair).xor('a', 'b').allow(null), values: [null, {}, { a: 'x' }, 'x'] },
 	'an object or a word': { schema: Joi.object(pair).xor('a', 'b').allow('all'), values: ['all', 'x', {}, { a: 'x' }] },
 	'a forbidden key': { schema: Joi.object({ a: word, b: Joi.forbidden() }), values: [{ a: 'x' }, { b: 'x' }] },
@@ -36,7 +36,7 @@ const cases: Record<string, { schema: Joi.Schema; values: unknown[] }> = {
 		schema: Joi.alternatives(Joi.object(pair).xor('a', 'b'), Joi.number().integer()),
 		values: [1, 1.5, {}, { a: 'x' }, 'x'],
 	},
-	'a list of two kinds': {
+	'a list of two types': {
 		schema: Joi.array().items(Joi.object(pair).or('a', 'b'), Joi.number()),
 		values: [[], [1, { a: 'x' }], [{}], ['x']],
 	},
@@ -57,19 +57,19 @@ const cases: Record<string, { schema: Joi.Schema; values: unknown[] }> = {
 			.pattern(/^x/, { invert: true }),
 		values: ['abc', 'xbc', 'A', ''],
 	},
-	'a pattern for all cases of letters': {
+	'a case-insensitive pattern': {
 		schema: Joi.string()
 			.max(3)
 			.pattern(/^[a-z]+$/i),
 		values: ['aB', 'Ab', 'abcd'],
 	},
-	'the empty text beside a pattern': {
+	'the empty string or a pattern': {
 		schema: Joi.string().pattern(/^a/).allow('', null),
 		values: ['', null, 'a', 'b'],
 	},
-	'the empty text beside a least length': { schema: Joi.string().min(3).allow(''), values: ['', 'a', 'abc'] },
-	'a choice of all kinds': { schema: Joi.valid('a', 1, true, null), values: ['a', 1, true, null, 'b', 2, false] },
-	'names with a rule, and their values': {
+	'the empty string or a minimum length': { schema: Joi.string().min(3).allow(''), values: ['', 'a', 'abc'] },
+	'a choice of all types': { schema: Joi.valid('a', 1, true, null), values: ['a', 1, true, null, 'b', 2, false] },
+	'patterns for keys, with rules for their values': {
 		schema: Joi.object().pattern(
 			Joi.string()
 				.pattern(/^[A-Z]+$/)
@@ -78,26 +78,26 @@ const cases: Record<string, { schema: Joi.Schema; values: unknown[] }> = {
 		),
 		values: [{}, { A: 'x' }, { A: { a: 'x' } }, { A: {} }, { a: 'x' }, { XA: 'x' }, { A: 1 }],
 	},
-	'names by a regular expression': {
+	'a regular expression for keys': {
 		schema: Joi.object().pattern(/^[A-Z]$/, Joi.number()),
 		values: [{}, { A: 1 }, { A: 'x' }, { a: 1 }],
 	},
 }
 
-for (const [what, { schema, values }] of Object.entries(cases)) {
-	void t.test(`${what}: both take the same`, async (t) => {
+for (const [name, { schema, values }] of Object.entries(cases)) {
+	void t.test(`both schemas accept the same values: ${name}`, async (t) => {
 		const json = new Schemas({}).of(schema)
 		const check = checkerOf({})
-		const taken = values.map((value) => schema.validate(value, { convert: false }).error === undefined)
-		t.ok(taken.includes(true) && taken.includes(false), 'the values tell good from bad')
+		const accepted = values.map((value) => schema.validate(value, { convert: false }).error === undefined)
+		t.ok(accepted.includes(true) && accepted.includes(false), 'some values are valid and some are not')
 		for (const [index, value] of values.entries()) {
-			t.equal(check(json, value) === '', taken[index], `${JSON.stringify(value)} by ${JSON.stringify(json)}`)
+			t.equal(check(json, value) === '', accepted[index], `${JSON.stringify(value)} by ${JSON.stringify(json)}`)
 		}
 	})
 }
 
 void t.test(
-	'a schema with an id is told once and referred to; another one of that name stays where it stands',
+	'a schema with an id is defined once and referenced; another schema with that id stays inline',
 	async (t) => {
 		const schemas = new Schemas({})
 		const point = Joi.object({ x: Joi.number() }).id('Point')
@@ -111,7 +111,7 @@ void t.test(
 	},
 )
 
-void t.test('a schema may hold itself', async (t) => {
+void t.test('a schema can contain itself', async (t) => {
 	const schemas = new Schemas({})
 	const json = schemas.of(
 		Joi.object({ tree: Joi.object({ value: Joi.number(), child: Joi.link('#Tree') }).id('Tree') }),
@@ -126,7 +126,7 @@ void t.test('examples and descriptions are kept', async (t) => {
 	t.match(json, { properties: { name: { description: 'Who.', examples: ['ada'] } } })
 })
 
-void t.test('an example is put together where a schema has none', async (t) => {
+void t.test('the example of a schema without one is made of the examples in it', async (t) => {
 	const schemas = new Schemas({})
 	const example = (schema: Joi.Schema): unknown => exampleOf(schemas.of(schema), schemas)
 	const name = Joi.string().required().example('ada')
@@ -146,7 +146,7 @@ void t.test('an example is put together where a schema has none', async (t) => {
 	})
 	t.strictSame(example(Joi.object({ name }).example({ name: 'bob' })), { name: 'bob' })
 	t.equal(example(Joi.any().example(null)), null)
-	// Nothing is invented.
+	// Without examples of all required parts there is none.
 	t.equal(example(Joi.string()), undefined)
 	t.equal(example(Joi.object({ name, must: Joi.string().required() })), undefined)
 	t.equal(example(Joi.array().items(Joi.string()).min(1)), undefined)
