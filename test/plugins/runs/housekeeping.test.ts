@@ -7,37 +7,23 @@ import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { RunSettings } from '../../../plugins/runs/contract.ts'
 import { tidy } from '../../../plugins/runs/maintenance.ts'
 import { keys } from '../../../plugins/runs/keys.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
+import { runSettings } from '../../support/run-settings.ts'
 import { openStream } from '../../support/sse.ts'
 
 const DAY_MS = 24 * 3600 * 1000
-const world = globalThis as { lent?: Context }
 
-/** A gateway, and the context of a plugin in it that lends it to the test. */
+/** A gateway, and a context like that of its plugin `runs`. */
 async function start(): Promise<{ gateway: TestGateway; ctx: Context<RunSettings> }> {
-	const gateway = await startGateway({
-		config: 'plugins:\n  lender: true\n',
-		files: {
-			'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lent = ctx } }",
-		},
-	})
-	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
-	const config: RunSettings = {
-		limits,
-		max_waiting: 10,
-		max_waiting_per_agent: 100,
-		max_waiting_total: 1000,
-		question_ttl_days: 7,
-		approval_ttl_s: 86_400,
-		retention_days: 30,
-		keep_requests: 0,
-	}
-	const { events } = gateway.running.gateway // a third party's plugin cannot write the log of a run
-	return { gateway, ctx: { ...(world.lent as Context), events, config } }
+	const probe = contextProbe()
+	const gateway = await startGateway({ config: 'plugins:\n  probe: true\n', files: probe.files })
+	const { events } = gateway.running.gateway // a third-party plugin cannot write the log of a run
+	return { gateway, ctx: { ...probe.context(), events, config: runSettings } }
 }
 
-void t.test('forgets ended runs after their time, and keeps those that go on', async (t) => {
+void t.test('ended runs are deleted after runs.retention_days, unfinished ones are kept', async (t) => {
 	const { gateway, ctx } = await start()
 	t.teardown(() => gateway.stop())
 	const stream = await openStream(gateway.url)
@@ -51,11 +37,11 @@ void t.test('forgets ended runs after their time, and keeps those that go on', a
 	const paused = await gateway.request('POST', '/v1/agents/a/runs', { body: { prompt: '/tool ask {"question": "?"}' } })
 	await stream.waitFor('run.paused')
 
-	const patient = { ...ctx, config: { ...ctx.config, question_ttl_days: 365 } }
-	await tidy(patient, Date.now() + 29 * DAY_MS)
-	t.equal((await gateway.request('GET', `/v1/runs/${ended.body.run_id}`)).status, 200, 'not yet')
+	const withLongTtl = { ...ctx, config: { ...ctx.config, question_ttl_days: 365 } }
+	await tidy(withLongTtl, Date.now() + 29 * DAY_MS)
+	t.equal((await gateway.request('GET', `/v1/runs/${ended.body.run_id}`)).status, 200, 'the run is kept for 30 days')
 
-	await tidy(patient, Date.now() + 31 * DAY_MS)
+	await tidy(withLongTtl, Date.now() + 31 * DAY_MS)
 	t.equal((await gateway.request('GET', `/v1/runs/${ended.body.run_id}`)).status, 404)
 	t.match(
 		(await gateway.request('GET', '/v1/agents/a/runs')).body.map((run: { run_id: string }) => run.run_id),
@@ -66,7 +52,7 @@ void t.test('forgets ended runs after their time, and keeps those that go on', a
 	t.match(
 		conversations,
 		[{ created_at, newest_run: { run_id: paused.body.run_id } }],
-		'since its oldest run that is kept',
+		'the conversation begins with its oldest kept run',
 	)
 	const again = await gateway.request('POST', '/v1/agents/a/runs', {
 		body: { prompt: 'other' },
@@ -75,7 +61,7 @@ void t.test('forgets ended runs after their time, and keeps those that go on', a
 	t.equal(again.status, 200, 'its idempotency key is free again')
 })
 
-void t.test('a question that nobody answers fails its run, and the next of the conversation goes on', async (t) => {
+void t.test('an expired question fails its run, and the next run of the conversation continues', async (t) => {
 	const { gateway, ctx } = await start()
 	t.teardown(() => gateway.stop())
 	const stream = await openStream(gateway.url)
@@ -99,8 +85,8 @@ void t.test('a question that nobody answers fails its run, and the next of the c
 	t.match(late, { status: 409, body: { code: 'conflict' } })
 })
 
-/** Lets an agent write a note in a conversation. Settles when the run has ended. */
-async function note(ctx: Context, name: string, conversation: string, trigger = 'api'): Promise<void> {
+/** Makes an agent write a short-term writeNote in a conversation. Settles once the run has ended. */
+async function writeNote(ctx: Context, name: string, conversation: string, trigger = 'api'): Promise<void> {
 	const agent = await ctx.use('agents').get(name)
 	const ended = Promise.withResolvers<void>()
 	const stop = ctx.events.subscribe({ agent_id: name, types: ['run.completed'] }, () => ended.resolve())
@@ -110,7 +96,8 @@ async function note(ctx: Context, name: string, conversation: string, trigger = 
 	await ctx.use('runs').active(agent, conversation)
 }
 
-async function noted(ctx: Context, name: string): Promise<string[]> {
+/** The conversations with short-term notes; the first session is `session`. */
+async function conversationsWithNotes(ctx: Context, name: string): Promise<string[]> {
 	const { uid } = await ctx.use('agents').get(name)
 	const found: string[] = []
 	for await (const { key } of ctx.store.list(keys.allShortTerm(uid)))
@@ -118,19 +105,19 @@ async function noted(ctx: Context, name: string): Promise<string[]> {
 	return found.toSorted()
 }
 
-void t.test('a reset forgets the notes of all conversations, a new session those of the old one', async (t) => {
+void t.test('a reset deletes the notes of all conversations, a new session those of the old one', async (t) => {
 	const { gateway, ctx } = await start()
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'a' } })
 	const agent = await ctx.use('agents').get('a')
 	const many = Array.from({ length: 120 }, (_, n) => keys.shortTerm(agent.uid, `heartbeat:${n}`))
-	for (const conversation of ['channel:b', 'mcp:local:x', agent.uid]) await note(ctx, 'a', conversation)
-	t.strictSame(await noted(ctx, 'a'), ['channel:b', 'mcp:local:x', 'session'])
+	for (const conversation of ['channel:b', 'mcp:local:x', agent.uid]) await writeNote(ctx, 'a', conversation)
+	t.strictSame(await conversationsWithNotes(ctx, 'a'), ['channel:b', 'mcp:local:x', 'session'])
 	await ctx.use('runs').newSession(agent)
-	t.strictSame(await noted(ctx, 'a'), ['channel:b', 'mcp:local:x'])
+	t.strictSame(await conversationsWithNotes(ctx, 'a'), ['channel:b', 'mcp:local:x'])
 	for (const key of many) await ctx.store.put(key, { k: 1 })
 	t.equal((await gateway.request('POST', '/v1/agents/a/reset')).status, 200)
-	t.strictSame(await noted(ctx, 'a'), [])
+	t.strictSame(await conversationsWithNotes(ctx, 'a'), [])
 })
 
 void t.test('notes expire with their conversation', async (t) => {
@@ -138,30 +125,37 @@ void t.test('notes expire with their conversation', async (t) => {
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'a' } })
 	const agent = await ctx.use('agents').get('a')
-	await note(ctx, 'a', 'webhook:1', 'webhook')
-	await note(ctx, 'a', 'subagent:1', 'subagent')
-	await note(ctx, 'a', 'channel:b', 'chat_a')
+	await writeNote(ctx, 'a', 'webhook:1', 'webhook')
+	await writeNote(ctx, 'a', 'subagent:1', 'subagent')
+	await writeNote(ctx, 'a', 'channel:b', 'chat_a')
 	const old = await ctx.use('runs').newSession(agent)
 	await ctx.use('runs').newSession(agent)
-	await note(ctx, 'a', old)
+	await writeNote(ctx, 'a', old)
 	const current = await ctx.use('runs').session(agent)
-	await note(ctx, 'a', current)
-	// As earlier versions left them behind.
+	await writeNote(ctx, 'a', current)
+	// A note without a conversation, as earlier versions left it.
 	await ctx.store.put(keys.shortTerm(agent.uid, 'heartbeat:gone'), { k: 1 })
 	const { body: beat } = await gateway.request('POST', '/v1/agents/a/heartbeats', {
 		body: { every: '1d', prompt: 'x' },
 	})
 	await ctx.store.put(keys.shortTerm(agent.uid, `heartbeat:${beat.id}`), { k: 1 })
 	t.equal((await gateway.request('DELETE', `/v1/agents/a/heartbeats/${beat.id}`)).status, 200)
-	t.notOk((await noted(ctx, 'a')).includes(`heartbeat:${beat.id}`), 'with its heartbeat')
+	t.notOk(
+		(await conversationsWithNotes(ctx, 'a')).includes(`heartbeat:${beat.id}`),
+		'notes are deleted with their heartbeat',
+	)
 
 	await tidy(ctx, Date.now())
-	t.strictSame(await noted(ctx, 'a'), [current, 'channel:b'].toSorted())
+	t.strictSame(await conversationsWithNotes(ctx, 'a'), [current, 'channel:b'].toSorted())
 	await tidy(ctx, Date.now() + 31 * DAY_MS)
-	t.strictSame(await noted(ctx, 'a'), [current], 'with the last run of their conversation')
+	t.strictSame(
+		await conversationsWithNotes(ctx, 'a'),
+		[current],
+		'notes are deleted with the last run of their conversation',
+	)
 })
 
-void t.test('a deletion of a conversation that a crash interrupted is finished by the next start', async (t) => {
+void t.test('the next start completes an interrupted deletion of a conversation', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await startGateway({ home })
@@ -173,7 +167,7 @@ void t.test('a deletion of a conversation that a crash interrupted is finished b
 	await stream.waitFor('run.paused')
 	await first.stop()
 
-	// What the first write of a deletion leaves.
+	// The state after the first write of a deletion.
 	const engine = await openLmdb({ path: join(home, 'data') })
 	let uid = ''
 	for await (const { value } of engine.store.list<{ uid: string }>(['agents'])) uid = value.uid
@@ -187,5 +181,5 @@ void t.test('a deletion of a conversation that a crash interrupted is finished b
 	t.strictSame((await second.request('GET', '/v1/agents/a/questions')).body, [])
 	t.equal((await second.request('GET', `/v1/runs/${open.body.run_id}`)).status, 404)
 	const { body } = await second.request('GET', `/v1/audit?run_id=${open.body.run_id}`)
-	t.equal(body.events[0].event_type, 'run.stopped', 'its events stay')
+	t.equal(body.events[0].event_type, 'run.stopped', 'its events are kept')
 })

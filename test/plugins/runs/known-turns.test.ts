@@ -1,4 +1,4 @@
-/** What is read with earlier turns in memory is what the store has. */
+/** The cache of earlier turns: reads return what the store has. */
 import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
@@ -11,12 +11,12 @@ import { knownTurns } from '../../../plugins/runs/known-turns.ts'
 
 const usage = { input_tokens: 0, output_tokens: 0 }
 
-async function openWorld(test: Pick<typeof t, 'teardown' | 'testdir'>) {
+async function openConversations(test: Pick<typeof t, 'teardown' | 'testdir'>) {
 	const engine = await openLmdb({ path: test.testdir() })
 	test.teardown(() => engine[Symbol.asyncDispose]())
 	const { store, log } = engine
 	const counts = { records: 0, listings: 0 }
-	/** Each holds a listing back that has read its keys. */
+	/** Each delays one listing after it has read its keys. */
 	const gates: Promise<void>[] = []
 	const counting: typeof store = {
 		...store,
@@ -33,7 +33,7 @@ async function openWorld(test: Pick<typeof t, 'teardown' | 'testdir'>) {
 	}
 	const events = { journal: (run: string) => log.journal(run) } as never
 	const uid = newId()
-	const recordOf = (run_id: string, conversation: string, more: Partial<RunRecord>): RunRecord => ({
+	const recordOf = (run_id: string, conversation: string, fields: Partial<RunRecord>): RunRecord => ({
 		run_id,
 		agent: 'ada',
 		agent_uid: uid,
@@ -49,12 +49,12 @@ async function openWorld(test: Pick<typeof t, 'teardown' | 'testdir'>) {
 		error: null,
 		question: null,
 		active_ms: 0,
-		...more,
+		...fields,
 	})
 	return {
 		counts,
 		gates,
-		async add(conversation: string, more: Partial<RunRecord> = {}, run_id = newId()): Promise<string> {
+		async add(conversation: string, fields: Partial<RunRecord> = {}, run_id = newId()): Promise<string> {
 			const answer = { usage, provider: 'p', model: 'm', finish_reason: 'stop' }
 			const steps = [
 				{
@@ -71,7 +71,7 @@ async function openWorld(test: Pick<typeof t, 'teardown' | 'testdir'>) {
 			}))
 			await log.append(run_id, 0, entries)
 			await store.commit(agentScope(uid), [
-				{ key: keys.run(uid, run_id), value: recordOf(run_id, conversation, more) },
+				{ key: keys.run(uid, run_id), value: recordOf(run_id, conversation, fields) },
 				{ key: keys.turn(uid, conversation, run_id), value: {} },
 			])
 			return run_id
@@ -85,7 +85,7 @@ async function openWorld(test: Pick<typeof t, 'teardown' | 'testdir'>) {
 					.map((key): Op => ({ key, value: undefined })),
 			),
 		known: (conversation: string) => knownTurns(counting, uid, conversation),
-		/** As the gateway reads it; `fresh`: with nothing in memory. */
+		/** Reads as the gateway does. `fresh`: without the cache. */
 		read(conversation: string, marks: Partial<Parameters<typeof historyOf>[2]> = {}, run_id?: string, fresh = false) {
 			const ctx = { store: fresh ? { ...store } : counting, events }
 			const run = { agent_uid: uid, conversation, ...(run_id !== undefined && { run_id }) }
@@ -94,8 +94,8 @@ async function openWorld(test: Pick<typeof t, 'teardown' | 'testdir'>) {
 	}
 }
 
-void t.test('a conversation is listed and read once, however many runs follow', async (t) => {
-	const world = await openWorld(t)
+void t.test('a conversation is listed and read once, independently of the number of runs', async (t) => {
+	const world = await openConversations(t)
 	for (let turn = 0; turn < 300; turn++) await world.add('c')
 	t.equal((await world.read('c')).messages.length, 1_200)
 	const before = { ...world.counts }
@@ -106,8 +106,8 @@ void t.test('a conversation is listed and read once, however many runs follow', 
 	t.strictSame(world.counts, { records: before.records + 5, listings: before.listings })
 })
 
-void t.test('after a cut nothing before it is listed or kept', async (t) => {
-	const world = await openWorld(t)
+void t.test('earlier turns than the first one needed are not listed or cached', async (t) => {
+	const world = await openConversations(t)
 	const ids: string[] = []
 	for (let turn = 0; turn < 20; turn++) ids.push(await world.add('c'))
 	await world.read('c')
@@ -119,11 +119,11 @@ void t.test('after a cut nothing before it is listed or kept', async (t) => {
 		t.equal(world.counts.listings, listings)
 		t.ok(world.known('c').characters < characters / 2)
 	}
-	t.equal((await world.read('c')).messages.length, 80, 'all of it can be read again')
+	t.equal((await world.read('c')).messages.length, 80, 'all turns can be read again')
 })
 
-void t.test('every change of a conversation shows at the next reading', async (t) => {
-	const world = await openWorld(t)
+void t.test('the next read shows every change of a conversation', async (t) => {
+	const world = await openConversations(t)
 	let seed = 7
 	const random = (below: number): number => (seed = (seed * 16_807) % 2_147_483_647) % below
 	const conversations = ['a', 'b', 'c']
@@ -143,7 +143,7 @@ void t.test('every change of a conversation shows at the next reading', async (t
 				if (list.length > 0) await world.remove(conversation, list.splice(random(list.length), 1))
 				return
 			case 1:
-				// As with a clock that was set back.
+				// An older id, as after the clock was set back.
 				list.push(await world.add(conversation, {}, `00${newId().slice(2)}`))
 				return
 			case 2: {
@@ -153,8 +153,8 @@ void t.test('every change of a conversation shows at the next reading', async (t
 				return
 			}
 			case 3: {
-				const [one] = open.splice(0, 1)
-				if (one && turns[one[0]]!.includes(one[1])) await world.end(...one)
+				const [oldest] = open.splice(0, 1)
+				if (oldest && turns[oldest[0]]!.includes(oldest[1])) await world.end(...oldest)
 				return
 			}
 			case 4:
@@ -167,13 +167,13 @@ void t.test('every change of a conversation shows at the next reading', async (t
 	for (let round = 0; round < 250; round++) {
 		const conversation = conversations[random(3)]!
 		const list = turns[conversation]!
-		const some = (): string | null => list[random(2 * list.length + 1)] ?? null
-		const marks = { from: some(), whole: some(), tokens: random(2) ? 1e6 : random(3_000) }
-		// A reading may be in progress meanwhile.
-		const readings = [world.read(conversation, marks), world.read('a')]
+		const randomId = (): string | null => list[random(2 * list.length + 1)] ?? null
+		const marks = { from: randomId(), whole: randomId(), tokens: random(2) ? 1e6 : random(3_000) }
+		// A change may happen during reads.
+		const reads = [world.read(conversation, marks), world.read('a')]
 		await change()
-		await Promise.all(readings)
-		const run_id = some() ?? undefined
+		await Promise.all(reads)
+		const run_id = randomId() ?? undefined
 		t.strictSame(
 			await world.read(conversation, marks, run_id),
 			await world.read(conversation, marks, run_id, true),
@@ -182,18 +182,18 @@ void t.test('every change of a conversation shows at the next reading', async (t
 	}
 })
 
-void t.test('what is added or deleted during a listing shows', async (t) => {
-	const world = await openWorld(t)
+void t.test('a read shows turns that are added or deleted during a listing', async (t) => {
+	const world = await openConversations(t)
 	const ids = [await world.add('c'), await world.add('c')]
 	const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
 	world.gates.push(first.promise, second.promise)
-	const readings = [world.read('c'), world.read('c')]
+	const reads = [world.read('c'), world.read('c')]
 	ids.push(await world.add('c'))
 	first.resolve()
-	await readings[0]
+	await reads[0]
 	ids.push(await world.add('c'))
 	second.resolve()
-	await readings[1]
+	await reads[1]
 	const prompts = async (): Promise<string[]> =>
 		(await world.read('c')).messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
 	t.strictSame(
@@ -203,18 +203,18 @@ void t.test('what is added or deleted during a listing shows', async (t) => {
 	await world.remove('c', ids.splice(1, 1))
 	const third = Promise.withResolvers<void>()
 	world.gates.push(third.promise)
-	const reading = world.read('c')
+	const read = world.read('c')
 	await world.remove('c', ids.splice(0, 1))
 	third.resolve()
-	await reading
+	await read
 	t.strictSame(
 		await prompts(),
 		ids.map((id) => `prompt ${id}`),
 	)
 })
 
-void t.test('what is in memory has a bound', async (t) => {
-	const world = await openWorld(t)
+void t.test('the cache has a bound', async (t) => {
+	const world = await openConversations(t)
 	const names = Array.from({ length: 30 }, (_, at) => `c${at}`)
 	for (const name of names) {
 		await world.add(name, { prompt: 'x'.repeat(1024 * 1024) })
@@ -222,7 +222,7 @@ void t.test('what is in memory has a bound', async (t) => {
 	}
 	const { records } = world.counts
 	await world.read(names.at(-1)!)
-	t.equal(world.counts.records, records, 'the latest is in memory')
+	t.equal(world.counts.records, records, 'the latest conversation is in the cache')
 	await world.read(names[0]!)
-	t.equal(world.counts.records, records + 1, 'the first is not')
+	t.equal(world.counts.records, records + 1, 'the first conversation is not')
 })

@@ -1,4 +1,4 @@
-/** A primitive that is called in the middle of another tool's call. */
+/** Calls of primitives during the call of another tool, such as a skill. */
 import Joi from 'joi'
 import t from 'tap'
 import { openRun } from '../../../plugins/runs/run-log.ts'
@@ -14,8 +14,8 @@ import { callTool } from '../../../plugins/runs/tool-call.ts'
 const logger = openLog({ level: 'silent', format: 'json' })
 const agent = { name: 'ada', uid: 'uid-of-ada' }
 
-/** Makes one call of a tool that does `within`, with these primitives; answers with its content and the events. */
-async function inOuterCall(primitives: ToolDefinition[], within: (call: ToolCall) => unknown, run_id = 'run-1') {
+/** Calls a tool that executes `work`. Returns the content of its result, and the events. */
+async function inOuterCall(primitives: ToolDefinition[], work: (call: ToolCall) => unknown, run_id = 'run-1') {
 	const engine = openMemory()
 	const bus = openEventBus(engine.log, logger)
 	const log = await openRun(bus, { run_id, agent_id: agent.name })
@@ -25,7 +25,7 @@ async function inOuterCall(primitives: ToolDefinition[], within: (call: ToolCall
 		description: 'Calls others.',
 		events,
 		repeatable: true,
-		run: (_args, call) => within(call),
+		run: (_args, call) => work(call),
 	}
 	const site = {
 		run_id,
@@ -44,7 +44,7 @@ async function inOuterCall(primitives: ToolDefinition[], within: (call: ToolCall
 	const result = await callTool([outer, ...primitives], request, site, logger)
 	const { entries } = await bus.read({ run_id }, null, 100)
 	const content: unknown = result.status === 'done' ? JSON.parse(result.content) : result
-	return { content, told: entries.map(({ event }) => [event.event_type, event.payload] as const) }
+	return { content, emitted: entries.map(({ event }) => [event.event_type, event.payload] as const) }
 }
 
 function primitive(name: string, run: ToolDefinition['run']): ToolDefinition {
@@ -54,13 +54,13 @@ function primitive(name: string, run: ToolDefinition['run']): ToolDefinition {
 const add = primitive('test.add', ({ n }) => ({ sum: Number(n) + 1 }))
 const codeOf = (error: unknown): string => (error instanceof Fault ? error.code : String(error))
 
-void t.test('its events stand between those of the outer call, in order', async (t) => {
-	const { content, told } = await inOuterCall([add], async (call) => [
+void t.test('the events of nested calls are between those of the outer call', async (t) => {
+	const { content, emitted } = await inOuterCall([add], async (call) => [
 		await callNested([add], 'test.add', { n: 1 }, call),
 		await callNested([add], 'test.add', { n: 'x' }, call).catch(codeOf),
 	])
 	t.strictSame(content, [{ sum: 2 }, 'invalid_arguments'])
-	t.match(told, [
+	t.match(emitted, [
 		['skill.invoked', { skill: 's', call_id: 'call-1' }],
 		['primitive.called', { primitive: 'test.add', call_id: /^call-1\./, arguments: '{"n":1}' }],
 		['primitive.result', { primitive: 'test.add', call_id: /^call-1\./, result: '{"sum":2}' }],
@@ -68,13 +68,13 @@ void t.test('its events stand between those of the outer call, in order', async 
 		['primitive.failed', { primitive: 'test.add', code: 'invalid_arguments' }],
 		['skill.completed', { skill: 's', call_id: 'call-1' }],
 	])
-	t.equal(told.length, 6)
-	t.equal(told[1]?.[1].call_id, told[2]?.[1].call_id)
-	t.not(told[1]?.[1].call_id, told[3]?.[1].call_id)
+	t.equal(emitted.length, 6)
+	t.equal(emitted[1]?.[1].call_id, emitted[2]?.[1].call_id)
+	t.not(emitted[1]?.[1].call_id, emitted[3]?.[1].call_id)
 })
 
-void t.test('a repeated outer call makes its calls with the same keys, each of its own', async (t) => {
-	const keys = async (order: number[], run_id?: string): Promise<string[]> => {
+void t.test('a repeated outer call repeats the unique keys of its nested calls', async (t) => {
+	const keysOf = async (order: number[], run_id?: string): Promise<string[]> => {
 		const seen: string[] = []
 		const spy = primitive('test.spy', (_args, call) => void seen.push(call.key))
 		await inOuterCall(
@@ -86,16 +86,16 @@ void t.test('a repeated outer call makes its calls with the same keys, each of i
 		)
 		return seen
 	}
-	const first = await keys([1, 1, 2])
+	const first = await keysOf([1, 1, 2])
 	t.equal(new Set(first).size, 3)
-	t.strictSame((await keys([2, 1, 1])).toSorted(), first.toSorted(), 'also in another order')
+	t.strictSame((await keysOf([2, 1, 1])).toSorted(), first.toSorted(), 'the order does not matter')
 	t.strictSame(
-		(await keys([1], 'run-2')).filter((key) => first.includes(key)),
+		(await keysOf([1], 'run-2')).filter((key) => first.includes(key)),
 		[],
 	)
 })
 
-void t.test('only primitives are called, by their whole names, and none that waits', async (t) => {
+void t.test('only primitives can be called, by their full names, and none can pause', async (t) => {
 	const events = { called: 'mcp.called', result: 'mcp.result', failed: 'mcp.failed' }
 	const tools: ToolDefinition[] = [
 		{ ...add, aliases: ['plus'] },
@@ -105,23 +105,23 @@ void t.test('only primitives are called, by their whole names, and none that wai
 		primitive('test.wait', (_args, call) => call.waitFor('run-2')),
 	]
 	const names = ['test_add', 'plus', 'mcp__a__b', 'none', 'test.pause', 'test.ask', 'test.wait']
-	const { content, told } = await inOuterCall(tools, (call) =>
+	const { content, emitted } = await inOuterCall(tools, (call) =>
 		Promise.all(names.map((name) => callNested(tools, name, {}, call).catch(codeOf))),
 	)
 	const unknown = 'tool_unknown'
 	const denied = 'permission_denied'
 	t.strictSame(content, [unknown, unknown, unknown, unknown, denied, denied, denied])
-	t.notOk(told.some(([type]) => type.startsWith('mcp.') || type.startsWith('question.')))
+	t.notOk(emitted.some(([type]) => type.startsWith('mcp.') || type.startsWith('question.')))
 })
 
-void t.test('what is thrown is a Fault, and its answer is plain data', async (t) => {
+void t.test('an error is a Fault, and a result is plain data', async (t) => {
 	const bad = primitive('test.bad', () => {
 		throw new Error('broken')
 	})
-	const made = primitive('test.made', () => ({ at: new Date(0), none: undefined, self: () => 1 }))
-	const { content } = await inOuterCall([bad, made], async (call) => [
+	const rich = primitive('test.rich', () => ({ at: new Date(0), none: undefined, self: () => 1 }))
+	const { content } = await inOuterCall([bad, rich], async (call) => [
 		await callNested([bad], 'test.bad', undefined, call).catch((error: Fault) => [error.code, error.message]),
-		await callNested([made], 'test.made', {}, call),
+		await callNested([rich], 'test.rich', {}, call),
 	])
 	t.strictSame(content, [['tool_failed', 'broken'], { at: '1970-01-01T00:00:00.000Z' }])
 	await t.rejects(callNested([add], 'test.add', {}, {} as ToolCall), TypeError)

@@ -1,23 +1,19 @@
-/** An unfinished run is found at once, however many runs came after it. */
+/** Lists of unfinished runs read an index of their own, not all runs. */
 import t from 'tap'
-import type { Context } from '../../../core/plugin.ts'
 import { newId } from '../../../core/util/ids.ts'
 import { keys } from '../../../plugins/runs/keys.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { eventually } from '../../support/wait.ts'
 
-/** More than one page looks at. */
+/** More runs than the gateway reads for one page. */
 const LATER = 5_001
 
 void t.test('a paused run with many later ones is on the first page', async (t) => {
-	const gateway = await startGateway({
-		config: 'plugins: {lender: true}\n',
-		files: {
-			'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.newest = ctx } }",
-		},
-	})
+	const probe = contextProbe()
+	const gateway = await startGateway({ config: 'plugins: {probe: true}\n', files: probe.files })
 	t.teardown(() => gateway.stop())
-	const { store } = (globalThis as unknown as { newest: Context }).newest
+	const { store } = probe.context()
 	for (const name of ['ada', 'bob']) await gateway.request('POST', '/v1/agents', { body: { name } })
 	const ask = '/tool ask {"question": "Which?"}'
 	const paused: string[] = []
@@ -30,7 +26,7 @@ void t.test('a paused run with many later ones is on the first page', async (t) 
 		paused.unshift(body.run_id)
 		await eventually(async () => (await gateway.request('GET', `/v1/runs/${body.run_id}`)).body.status === 'paused')
 	}
-	// Entries without a run are looked at as runs are.
+	// The gateway reads entries of missing runs as it reads others.
 	const later = Array.from({ length: LATER }, () => newId())
 	await Promise.all(later.map((id) => store.put(keys.index(id), { agent: 'ada', uid: 'gone' })))
 
@@ -43,6 +39,6 @@ void t.test('a paused run with many later ones is on the first page', async (t) 
 	t.strictSame(first, { ids: paused.slice(0, 2), next: paused[1] })
 	t.strictSame(await list(`status=paused&limit=2&cursor=${first.next}`), { ids: paused.slice(2), next: null })
 	t.strictSame(await list('status=queued'), { ids: [], next: null })
-	t.strictSame((await list('status=completed')).ids, [], 'of others one page looks at a part only')
+	t.strictSame((await list('status=completed')).ids, [], 'a page of completed runs reads only part of the index')
 	t.type((await list('status=completed')).next, 'string')
 })

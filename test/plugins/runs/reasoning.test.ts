@@ -6,7 +6,7 @@ import { startScriptedModels } from '../../support/scripted-model.ts'
 const LIMIT = 64 * 1024
 const KEY = 'sk-0123456789-abcdefghijklmnopqrstuvwxyz'
 
-void t.test('long reasoning is cut without leaving a part of a secret', async (t) => {
+void t.test('reasoning is truncated without a part of a secret', async (t) => {
 	const server = await startScriptedModels()
 	const reasoning_content = `${'thought '.repeat(LIMIT / 8).slice(20)}${KEY} and ${'more '.repeat(100)}`
 	const call = { index: 0, id: 'a', function: { name: 'memory_stm_read', arguments: '{}' } }

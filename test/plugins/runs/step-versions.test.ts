@@ -1,4 +1,4 @@
-/** A run whose journal another version of the gateway continued in a way that this one does not know. */
+/** A run whose journal has a step of a newer version of the gateway. */
 import { join } from 'node:path'
 import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
@@ -8,12 +8,12 @@ import { startHeldModel } from '../../support/held-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { eventually } from '../../support/wait.ts'
 
-const strange = [
+const unknownSteps = [
 	{ kind: 'plan', content: 'a kind of step that does not exist' },
 	{ kind: 'remark', v: 2, content: 'a version that does not exist' },
 ]
 
-void t.test('a run with a step that cannot be read', { timeout: 120_000 }, async (t) => {
+void t.test('a run with an unknown step fails with upgrade_incompatible', { timeout: 120_000 }, async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({
@@ -23,7 +23,7 @@ void t.test('a run with a step that cannot be read', { timeout: 120_000 }, async
 	const before = await spawnGateway(home, env)
 	await send(`${before.url}/v1/agents`, 'POST', { body: { name: 'anna' } })
 	const runs: string[] = []
-	for (const [at] of strange.entries()) {
+	for (const [at] of unknownSteps.entries()) {
 		const prompt = `run ${at}`
 		const { body } = await send(`${before.url}/v1/agents/anna/runs`, 'POST', { body: { prompt, conversation: prompt } })
 		runs.push(body.run_id)
@@ -41,9 +41,9 @@ void t.test('a run with a step that cannot be read', { timeout: 120_000 }, async
 			run_id: run,
 			sequence: last + 1,
 			event_type: 'message.remark',
-			payload: { content: 'what it said' },
+			payload: { content: 'text of the step' },
 		}
-		await engine.log.append(run, last, [{ event, step: strange[at] }])
+		await engine.log.append(run, last, [{ event, step: unknownSteps[at] }])
 	}
 	await engine[Symbol.asyncDispose]()
 
@@ -56,7 +56,7 @@ void t.test('a run with a step that cannot be read', { timeout: 120_000 }, async
 		)
 		t.match(body, { status: 'failed', error: { code: 'upgrade_incompatible', message: `(${named})` } })
 		const { events } = (await send(`${after.url}/v1/audit?run_id=${runs[at]}`, 'GET')).body
-		t.ok(JSON.stringify(events).includes('what it said'), 'its text remains')
+		t.ok(JSON.stringify(events).includes('text of the step'), 'the text of the step is kept')
 	}
-	t.equal(model.calls.length, strange.length, 'the model is not asked again')
+	t.equal(model.calls.length, unknownSteps.length, 'the model is not called again')
 })

@@ -1,12 +1,13 @@
-/** Recordings as text: made once, also where the gateway is killed behind it; told to the model where that fails. */
+/** Transcription of recordings: once each, also after a kill of the gateway. A failure is reported to the model. */
 import { createHash } from 'node:crypto'
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
-import { makeHome, send, startHere } from '../../support/gateway.ts'
+import { makeHome, send, startGateway, startHere } from '../../support/gateway.ts'
 import type { Answer, KillableGateway } from '../../support/gateway.ts'
 import { ogg } from '../../support/files.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { spawnGateway } from '../../support/process.ts'
+import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 
 const voice = new LLMock({ port: 0, host: '127.0.0.1', logLevel: 'silent', journalMaxEntries: 0 })
@@ -25,7 +26,7 @@ transcription: {provider: voice, model: whisper-1}
 `,
 })
 
-void t.test('a voice message is transcribed once, whatever happens then', { timeout: 120_000 }, async (t) => {
+void t.test('a voice message is transcribed once, also after a kill', { timeout: 120_000 }, async (t) => {
 	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const request = async (method: string, path: string, body?: unknown): Promise<Answer> =>
@@ -49,39 +50,37 @@ void t.test('a voice message is transcribed once, whatever happens then', { time
 		({ status }: Answer) => status === 'completed',
 	)
 	t.match(run.attachments, [{ type: 'audio', transcript: 'Water the plants.' }])
-	const asked = voice.getRequests().filter(({ path }) => path.endsWith('/audio/transcriptions'))
-	t.equal(asked.length, 1)
+	const transcriptions = voice.getRequests().filter(({ path }) => path.endsWith('/audio/transcriptions'))
+	t.equal(transcriptions.length, 1)
 	const { events } = await request('GET', `/v1/audit?run_id=${run_id}&event_type=message.transcribed`)
 	t.match(events, [{ payload: { content: 'Water the plants.' } }])
 	t.equal(events.length, 1)
 
-	await t.test('and an upload that was killed is complete or gone', async (t) => {
+	await t.test('an upload during a kill is complete or absent', async (t) => {
 		const bytes = Buffer.alloc(8_000_000, 7)
-		const started = send(`${gateway.url}/v1/agents/ada/blobs`, 'POST', {
-			body: bytes,
-			headers: { 'content-type': 'application/octet-stream' },
-		}).catch(() => undefined)
+		const upload = () =>
+			send(`${gateway.url}/v1/agents/ada/blobs`, 'POST', {
+				body: bytes,
+				headers: { 'content-type': 'application/octet-stream' },
+			})
+		const started = upload().catch(() => undefined)
 		await new Promise((resolve) => setImmediate(resolve))
 		await gateway.kill()
 		const answered = await started
 		gateway = await startHere(home)
 		const blob = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 		const response = await fetch(`${gateway.url}/v1/agents/ada/blobs/${blob}`)
-		if (answered?.status === 201) t.equal(response.status, 200, 'what was acknowledged is there')
+		if (answered?.status === 201) t.equal(response.status, 200, 'an acknowledged upload is stored')
 		if (response.status === 200) t.ok(Buffer.from(await response.arrayBuffer()).equals(bytes))
 		else t.equal(response.status, 404)
-		const again = await send(`${gateway.url}/v1/agents/ada/blobs`, 'POST', {
-			body: bytes,
-			headers: { 'content-type': 'application/octet-stream' },
-		})
-		t.equal(again.status, 201)
-		const whole = await fetch(`${gateway.url}/v1/agents/ada/blobs/${blob}`)
-		t.ok(Buffer.from(await whole.arrayBuffer()).equals(bytes))
-		t.match((await request('GET', `/v1/runs/${run_id}`)).status, 'completed', 'the rest is as it was')
+		t.equal((await upload()).status, 201)
+		const complete = await fetch(`${gateway.url}/v1/agents/ada/blobs/${blob}`)
+		t.ok(Buffer.from(await complete.arrayBuffer()).equals(bytes))
+		t.match((await request('GET', `/v1/runs/${run_id}`)).status, 'completed', 'the run is unchanged')
 	})
 })
 
-void t.test('what cannot be transcribed is told', async (t) => {
+void t.test('a failed transcription is reported to the model', async (t) => {
 	const broken = makeHome({
 		config: `providers:
   offline: {kind: offline}
@@ -90,8 +89,6 @@ default_provider: offline
 transcription: {provider: voice, model: whisper-1}
 `,
 	})
-	const { startGateway } = await import('../../support/gateway.ts')
-	const { follow } = await import('../../support/runs.ts')
 	const gateway = await startGateway({ home: broken })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
