@@ -1,4 +1,4 @@
-/** svc chat on a real (pseudo-)terminal. */
+/** svc chat on a pseudo-terminal. */
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -55,9 +55,9 @@ async function prompts(agent: string): Promise<string[]> {
 
 const paste = (text: string): string => `\x1b[200~${text.replaceAll('\n', '\r')}\x1b[201~`
 
-void t.test('pasted lines are one prompt, and wait for Enter', async (t) => {
+void t.test('pasted lines are one prompt, which is sent by Enter', async (t) => {
 	const terminal = await chat(t, 'paste')
-	t.match(terminal.written(), '\x1b[?2004h', 'the terminal is asked to mark what is pasted')
+	t.match(terminal.written(), '\x1b[?2004h', 'bracketed paste is switched on')
 	terminal.type(paste('def f():\n\treturn 1\n/new\n'))
 	await terminal.shows('/new⏎')
 	terminal.type('What is wrong?\r')
@@ -69,12 +69,12 @@ void t.test('pasted lines are one prompt, and wait for Enter', async (t) => {
 	t.equal(
 		terminal.written().split('\x1b[?2004h').length,
 		terminal.written().split('\x1b[?2004l').length,
-		'and no longer',
+		'bracketed paste is switched off at the end',
 	)
 	t.strictSame(await prompts('paste'), ['def f():\n    return 1\n/new\nWhat is wrong?'])
 })
 
-void t.test('pasted lines are one prompt on a terminal that does not mark them', async (t) => {
+void t.test('pasted lines are one prompt on a terminal without bracketed paste', async (t) => {
 	const terminal = await chat(t, 'plain-paste')
 	terminal.type('one\rtwo\rthree\r')
 	const call = await model.called('one\ntwo\nthree')
@@ -85,7 +85,7 @@ void t.test('pasted lines are one prompt on a terminal that does not mark them',
 	t.equal((await prompts('plain-paste')).length, 1)
 })
 
-void t.test('lines that are pasted while an answer is being made are one prompt too', async (t) => {
+void t.test('lines that are pasted during an answer are one prompt', async (t) => {
 	const terminal = await chat(t, 'ahead')
 	terminal.type('first\r')
 	const first = await model.called('first')
@@ -114,7 +114,7 @@ void t.test('a backslash at the end of a line and Alt-Enter continue a prompt', 
 	t.equal(await terminal.ended, 0)
 })
 
-void t.test('the history is there in the next conversation, in a file of the user alone', async (t) => {
+void t.test('the next chat has the history, which is stored in a private file', async (t) => {
 	const home = homeFor(t)
 	const first = await chat(t, 'history', { home })
 	first.type(paste('remember\nthis'))
@@ -147,7 +147,7 @@ void t.test('the history is there in the next conversation, in a file of the use
 	t.notMatch(readFileSync(file, 'utf8'), 'third')
 })
 
-void t.test('a spinner shows until the first word, and is gone then; no ids', async (t) => {
+void t.test('a spinner is shown until the first word; ids are not shown', async (t) => {
 	const terminal = await chat(t, 'spinner')
 	const ahead = model.calls.length
 	terminal.type('/tool ignored by this model\r')
@@ -159,13 +159,13 @@ void t.test('a spinner shows until the first word, and is gone then; no ids', as
 	t.notMatch(terminal.screen(), /thinking|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/)
 	call.answer('now.')
 	await terminal.shows('tokens in')
-	t.equal(terminal.screen().split('Well, it is done now.').length, 2, 'once')
+	t.equal(terminal.screen().split('Well, it is done now.').length, 2, 'the answer is shown once')
 	t.notMatch(terminal.written(), /[0-9a-f]{8}-[0-9a-f]{4}-/)
 	terminal.type('/quit\r')
 	t.equal(await terminal.ended, 0)
 })
 
-void t.test('Ctrl-C clears what is typed, stops an answer, and leaves at an empty prompt', async (t) => {
+void t.test('Ctrl-C clears typed text, stops an answer, and exits at an empty prompt', async (t) => {
 	const terminal = await chat(t, 'keys')
 	terminal.type('never sent')
 	await terminal.shows('never sent')
@@ -181,7 +181,7 @@ void t.test('Ctrl-C clears what is typed, stops an answer, and leaves at an empt
 	t.strictSame(await prompts('keys'), ['slowly'])
 })
 
-void t.test('--ids names the runs', async (t) => {
+void t.test('--ids shows the ids of runs', async (t) => {
 	const terminal = await chat(t, 'ids', { flags: ['--ids'] })
 	terminal.type('name it\r')
 	;(await model.called('name it')).answer('done.')
@@ -206,7 +206,7 @@ void t.test('Markdown is rendered in 40 columns, piece by piece, and shown once'
 	call.say('here is **the plan** for `npm ')
 	await terminal.shows('Well, here is the plan for')
 	t.strictSame(terminal.styleOf('the plan'), { bold: true, italic: false, colour: false })
-	t.notMatch(terminal.screen(), 'npm', 'not before the code is closed')
+	t.notMatch(terminal.screen(), 'npm', 'code is shown once it is complete')
 	const rest = answer.join('').slice('here is **the plan** for `npm '.length)
 	for (const character of rest.slice(0, -5)) call.say(character)
 	call.answer(rest.slice(-5))
@@ -240,7 +240,7 @@ Done.`,
 	t.equal(await terminal.ended, 0)
 })
 
-void t.test('Markdown stays as it is with NO_COLOR', async (t) => {
+void t.test('Markdown is shown unchanged with NO_COLOR', async (t) => {
 	const terminal = await chat(t, 'raw', { env: { NO_COLOR: '1' } })
 	terminal.type('raw please\r')
 	;(await model.called('raw please')).answer('**bold** and \x1b[2J')

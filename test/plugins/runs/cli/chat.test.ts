@@ -1,4 +1,4 @@
-/** svc chat and run where a question is open or an answer is on its way. */
+/** svc chat and svc run while a question is open or an answer is in progress. */
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -27,52 +27,56 @@ const typed = atTerminal(gateway.url)
 await gateway.request('POST', '/v1/agents', { body: { name: 'held', config: { provider: 'held' } } })
 
 const asking = '/tool ask {"question":"Which city?","options":["Rome","Oslo"]}'
-/** As typed it does not look like the question that is shown then. */
+/** The typed prompt does not contain the question as the terminal shows it. */
 const ask = (question: string): string => `/tool ask {"question":"${question.replace(' ', String.raw`\u0020`)}"}`
 const statuses = async (agent: string): Promise<string[]> =>
 	(await gateway.request('GET', `/v1/agents/${agent}/runs`)).body.map((run: Answer) => run.status)
 
-void t.test('a run behind a forgotten question says what it waits for, and how to end that', async (t) => {
+void t.test('a run behind an open question shows the question, and how to answer or cancel it', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const first = await ada.start(asking)
 	await ada.heard(first, 'run.paused')
-	const told = Promise.withResolvers<void>()
-	const ran = piped(['run', 'ada', 'Hello'], { onOutput: (text) => text.includes('waits for') && told.resolve() })
-	await told.promise
+	const waits = Promise.withResolvers<void>()
+	const ran = piped(['run', 'ada', 'Hello'], { onOutput: (text) => text.includes('waits for') && waits.resolve() })
+	await waits.promise
 	const queued = (await gateway.request('GET', '/v1/agents/ada/runs?limit=1')).body[0].run_id
-	const heard = Promise.withResolvers<void>()
+	const shown = Promise.withResolvers<void>()
 	const followed = piped(['runs', 'follow', queued], {
-		onOutput: (text) => text.includes('waits for the answer to: Which city?') && heard.resolve(),
+		onOutput: (text) => text.includes('waits for the answer to: Which city?') && shown.resolve(),
 	})
-	await heard.promise
+	await shown.promise
 	const [{ question_id }] = (await gateway.request('GET', '/v1/agents/ada/questions')).body
 	t.equal((await piped(['questions', 'answer', 'ada', question_id, 'Rome'])).code, 0)
 	const { code, stdout, stderr } = await ran
 	t.equal(code, 0)
 	t.match(stdout, 'received: Hello')
-	t.equal((await followed).stdout, stdout, 'whoever follows it hears the same')
+	t.equal((await followed).stdout, stdout, 'svc runs follow shows the same')
 	t.match(
 		stderr,
 		`(waits for the answer to: Which city? (Rome / Oslo) - svc questions answer ada ${question_id} …, or svc runs cancel ${first})`,
 	)
-	t.equal(stderr.split('waits for').length, 2, 'once')
+	t.equal(stderr.split('waits for').length, 2, 'the wait is shown once')
 })
 
-void t.test('a run behind one at work names that, and tells of a question once it is asked', async (t) => {
-	const told = Promise.withResolvers<void>()
+void t.test('a run behind an active run names it, and shows its question once it is asked', async (t) => {
+	const waits = Promise.withResolvers<void>()
 	const asked = Promise.withResolvers<void>()
 	const started = await piped(['run', 'held', '--detach', 'first'])
 	const call = await model.called('first')
 	const ran = piped(['run', 'held', 'second'], {
 		onOutput: (text) => {
-			if (text.includes('waits for an earlier run')) told.resolve()
+			if (text.includes('waits for an earlier run')) waits.resolve()
 			if (text.includes('waits for the answer to: Really?')) asked.resolve()
 		},
 	})
-	await told.promise
+	await waits.promise
 	call.callTool('ask', '{"question":"Really?"}')
 	await asked.promise
-	t.equal((await piped(['questions', 'answer', 'held', '--quiet'])).code, exitCodes.usage, 'nobody can be asked here')
+	t.equal(
+		(await piped(['questions', 'answer', 'held', '--quiet'])).code,
+		exitCodes.usage,
+		'without a terminal there is no prompt',
+	)
 	t.equal((await piped(['runs', 'cancel', started.stdout.trim()])).code, 0)
 	const second = await model.called('second')
 	second.answer('done.')
@@ -81,7 +85,7 @@ void t.test('a run behind one at work names that, and tells of a question once i
 	t.match(stderr, `svc runs follow ${started.stdout.trim()}, or svc runs cancel`)
 })
 
-void t.test('at a terminal the question of an earlier run is asked at once', async (t) => {
+void t.test('a terminal asks the question of an earlier run at once', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	const first = await bea.start(asking)
 	await bea.heard(first, 'run.paused')
@@ -92,7 +96,7 @@ void t.test('at a terminal the question of an earlier run is asked at once', asy
 	t.match((await bea.read(first)).answer, '{"answer":"Oslo"}')
 })
 
-void t.test('at a terminal commands are taken while an answer is made, and prompts are kept', async (t) => {
+void t.test('a terminal accepts commands during an answer, and queues prompts', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'dan', config: { provider: 'held' } } })
 	const chat = openChat(t, 'dan')
 	await chat.shows('> ')
@@ -119,13 +123,13 @@ void t.test('at a terminal commands are taken while an answer is made, and promp
 	const four = await model.called('four')
 	chat.type('/exit')
 	t.equal(await chat.ended, 0)
-	t.ok(four.open, 'it goes on by itself')
+	t.ok(four.open, 'the run continues after /exit')
 	four.answer('late.')
 	t.match(chat.stdout(), /^Well, first\.\n/)
 	t.same((await statuses('dan')).toSpliced(0, 1), ['stopped', 'stopped', 'completed'])
 })
 
-void t.test('at a question commands are taken as well, and what only begins like one is an answer', async (t) => {
+void t.test('a terminal accepts commands at a question; other text with a slash is the answer', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'flo' } })
 	const chat = openChat(t, 'flo')
 	await chat.shows('> ')
@@ -150,18 +154,18 @@ void t.test('at a question commands are taken as well, and what only begins like
 	t.strictSame(await statuses('flo'), ['paused', 'stopped', 'completed'])
 })
 
-void t.test('a pipe: what begins with a slash is a command, or is said not to be one', async (t) => {
+void t.test('a pipe accepts commands, and reports unknown ones', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'cid' } })
 	const input = '/help\n/hlep me\n /etc/hosts holds what?\n/tool memory.stm_read {"key":"a"}\n'
 	const { code, stdout, stderr } = await piped(['chat', 'cid'], { input })
-	t.equal(code, exitCodes.failed, 'one was not sent')
+	t.equal(code, exitCodes.failed, 'one line was not sent')
 	t.match(stderr, /\/stop +stop every run of the agent/)
 	t.match(stderr, 'Unknown command /hlep; nothing was sent.')
 	t.match(stdout, /received: \/etc\/hosts holds what\?[^]*memory\.stm_read answered/)
 	t.equal((await statuses('cid')).length, 2)
 })
 
-void t.test('a pipe: lines come in their turn, but a run that waits for an answer takes commands', async (t) => {
+void t.test('a pipe sends its lines in order, and accepts commands while a question is open', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'eve' } })
 	const ran = await piped(['chat', 'eve'], {
 		input: `Hello\n${asking}\n/new\n${asking}\n/stop\nAgain\n${asking}\n/exit\n`,
@@ -174,7 +178,7 @@ void t.test('a pipe: lines come in their turn, but a run that waits for an answe
 
 interface Chat {
 	type(line: string): void
-	/** Settles once the terminal shows that, behind what it waited for before. */
+	/** Settles once the terminal shows the text after that of the previous call. */
 	shows(text: string): Promise<void>
 	stdout(): string
 	ended: Promise<number>
@@ -187,10 +191,10 @@ function openChat(t: Test, agent: string): Chat {
 	const stderr = Object.assign(new PassThrough().setEncoding('utf8'), { isTTY: true, columns: 200 })
 	let shown = ''
 	let answered = ''
-	let look = (): void => {}
+	let check = (): void => {}
 	stderr.on('data', (data: string) => {
 		shown += data
-		look()
+		check()
 	})
 	stdout.on('data', (data: string) => (answered += data))
 	const end = new AbortController()
@@ -200,14 +204,14 @@ function openChat(t: Test, agent: string): Chat {
 		type: (line) => void setImmediate(() => stdin.write(`${line}\r`)),
 		shows: (text) =>
 			new Promise((resolve) => {
-				look = () => {
+				check = () => {
 					const at = shown.indexOf(text)
 					if (at < 0) return
 					shown = shown.slice(at + text.length)
-					look = () => {}
+					check = () => {}
 					resolve()
 				}
-				look()
+				check()
 			}),
 		stdout: () => answered,
 		ended: main(['chat', agent], { env, cwd: '/', stdin, stdout, stderr, signal: end.signal }),

@@ -1,4 +1,4 @@
-/** svc runs, svc events tail and completion: runs of all agents, short ids, what happened before, local times. */
+/** svc runs, svc events tail and completion: runs of all agents, short ids, earlier events, local times. */
 import { execFile } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ for (const [agent, prompt] of [
 ])
 	await svc(['run', agent ?? '', prompt ?? ''])
 
-void t.test('svc runs shows the runs of all agents, newest first, by the ends of their ids', async (t) => {
+void t.test('svc runs shows the runs of all agents, newest first, with the ends of their ids', async (t) => {
 	const { body } = await gateway.request('GET', '/v1/runs')
 	t.strictSame(
 		body.runs.map(({ agent, prompt }: Answer) => [agent, prompt]),
@@ -55,7 +55,7 @@ void t.test('svc runs shows the runs of all agents, newest first, by the ends of
 	t.equal((await svc(['runs', 'list', '--status', 'failed'])).out.trim(), 'No run is failed.')
 })
 
-void t.test('pages of GET /v1/runs go on where the last one ended', async (t) => {
+void t.test('a page of GET /v1/runs continues after the previous one', async (t) => {
 	const seen: string[] = []
 	let cursor: string | null = null
 	do {
@@ -70,7 +70,7 @@ void t.test('pages of GET /v1/runs go on where the last one ended', async (t) =>
 	t.equal((await gateway.request('GET', '/v1/runs?id=xyz%25')).status, 400)
 })
 
-void t.test('a run is named by the end or the beginning of its id, unless several fit', async (t) => {
+void t.test('a run is found by the end or the beginning of its id, if that is unique', async (t) => {
 	const [{ run_id }] = (await gateway.request('GET', '/v1/runs?limit=1')).body.runs
 	t.match((await svc(['runs', 'show', run_id.slice(-8)])).out, 'third')
 	t.match((await svc(['runs', 'show', run_id])).out, 'third')
@@ -85,14 +85,14 @@ void t.test('a run is named by the end or the beginning of its id, unless severa
 	t.match((await svc(['audit', '--full', '--run', run_id, '--type', 'run.completed'])).out, run_id)
 })
 
-void t.test('svc events tail begins with what happened before, and leaves the pieces of answers out', async (t) => {
+void t.test('svc events tail begins with earlier events, and omits the pieces of answers', async (t) => {
 	const last = await svc(['events', 'tail', '-n', '2', '--count', '2', '--json', '--type', 'run.completed'])
 	const lines = last.out
 		.trim()
 		.split('\n')
 		.map((line) => JSON.parse(line) as Answer)
 	t.strictSame(
-		lines.map((one) => one.agent_id),
+		lines.map(({ agent_id }) => agent_id),
 		['bob', 'ada'],
 		'oldest first',
 	)
@@ -160,7 +160,7 @@ void t.test('svc runs files lists and saves the files of an answer', async (t) =
 	t.match((await svc(['runs', 'files', run.run_id, '--to', join(folder, 'none')])).err, /the folder does not exist/)
 })
 
-void t.test('svc runs files saves every file, whatever their names are', async (t) => {
+void t.test('svc runs files saves files with equal, reserved and long names', async (t) => {
 	const send = (name: string, text: string): string => `/tool conversation.send_file ${JSON.stringify({ text, name })}`
 	await gateway.request('POST', '/v1/agents', { body: { name: 'namer' } })
 	const long = `${'é'.repeat(190)}.csv`
