@@ -1,4 +1,4 @@
-/** Runs that begin while as many wait for a place as are kept in memory: of these only the ids are. */
+/** Runs that begin while `LIMIT` runs already wait in memory for a place. Only the ids of further runs are kept there. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,7 +11,7 @@ import { openStream } from '../../support/sse.ts'
 const LIMIT = 256
 const AT_ONCE = 32
 
-void t.test('runs begin however many of another agent wait, also after a reload', async (t) => {
+void t.test('runs begin while many runs of another agent wait, also after a reload', async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
 	const config = `
@@ -50,6 +50,6 @@ runs: { max_waiting_per_agent: 1000, max_waiting_total: 1000 }
 		t.equal(bob.typesOf(run_id).filter((type) => type === 'run.started').length, 1)
 		t.notOk(bob.typesOf(run_id).includes('run.resumed'))
 	}
-	t.equal(model.calls.length, 3, 'the others wait')
+	t.equal(model.calls.length, 3, 'the other runs still wait')
 	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status, 204)
 })

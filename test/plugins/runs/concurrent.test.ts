@@ -1,4 +1,4 @@
-/** Calls of one answer that run at the same time: sub-agents that a run waits for, and a crash in the middle. */
+/** Concurrent calls of one answer: a kill during them, and several sub-agents. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,11 +8,12 @@ import type { ModelServer } from '../../support/model-server.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { follow } from '../../support/runs.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 
 const config = (model: ModelServer): string =>
 	`providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { gate: true }\n`
 
-/** A tool that waits until a file of its name exists, and notes each call. */
+/** A tool that records its call, and waits until a file exists. */
 const gate = `import { appendFileSync, existsSync } from 'node:fs'
 export default {
 	name: 'gate',
@@ -37,7 +38,7 @@ export default {
 const files = { 'plugins/gate/index.js': gate }
 const waitAt = (...names: string[]) => ({ tools: names.map((name) => ({ name: 'gate_wait', arguments: { name } })) })
 
-void t.test('after a kill in the middle of concurrent calls, only the unfinished ones are made again', async (t) => {
+void t.test('after a kill during concurrent calls, only the unfinished ones are repeated', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	const home = makeHome({ config: config(model), files })
@@ -56,8 +57,8 @@ void t.test('after a kill in the middle of concurrent calls, only the unfinished
 	const stream = await openStream(first.url)
 	const { run_id } = await ask(first.url, '/v1/agents/ada/runs', { prompt: 'three gates' })
 	t.match((await stream.waitFor('primitive.result')).payload, { result: 'gate b is open' })
-	while (calls().length < 3) await new Promise(setImmediate)
-	t.strictSame(calls().toSorted(), ['a', 'b', 'c'], 'all at the same time')
+	await eventually(() => calls().length === 3)
+	t.strictSame(calls().toSorted(), ['a', 'b', 'c'], 'all calls have begun')
 	await first.kill()
 	stream.close()
 
@@ -82,7 +83,7 @@ void t.test('after a kill in the middle of concurrent calls, only the unfinished
 	)
 })
 
-void t.test('a run waits for several sub-agents at once, and shows the question of any of them', async (t) => {
+void t.test('a run waits for several sub-agents and shows their open question', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	const gateway = await startGateway({ config: config(model), files })
@@ -98,14 +99,14 @@ void t.test('a run waits for several sub-agents at once, and shows the question 
 	const called = join(gateway.home, 'calls')
 	await ada.heard(run_id, 'run.paused', 3)
 	const asked = await ada.stream.waitFor('question.asked')
-	while (!existsSync(called) || readFileSync(called, 'utf8').length < 8) await new Promise(setImmediate)
+	await eventually(() => existsSync(called) && readFileSync(called, 'utf8').length >= 8)
 
 	const paused = await ada.read(run_id)
 	t.match(paused, { status: 'paused', open_question: { question: 'Which way?', run_id: asked.run_id } })
 	open('two')
 	await ada.heard(run_id, 'subagent.completed')
 	await ada.heard(run_id, 'run.paused', 4)
-	t.equal((await ada.read(run_id)).status, 'paused', 'two of them are not back')
+	t.equal((await ada.read(run_id)).status, 'paused', 'two sub-agents have not completed')
 	const reply = await ada.call(`ask-responses/${String(asked.payload.question_id)}`, { answer: 'left' })
 	t.equal(reply.status, 200)
 	await ada.heard(run_id, 'subagent.completed', 2)

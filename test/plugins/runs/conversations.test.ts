@@ -1,4 +1,4 @@
-/** Lists and reads conversations: their order, pages, deletion, and what a killed gateway leaves of them. */
+/** Conversations: order, pages and deletion of their list, and a kill of the gateway. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -34,14 +34,14 @@ async function start(
 	return { ...ada, remove: async (path) => (await gateway.request('DELETE', `/v1/agents/ada/${path}`)).status }
 }
 
-/** Each in a session of its own; returns the conversations. */
+/** Completes each prompt in a new session. Returns the conversations. */
 async function sessions(ada: Followed, prompts: string[]): Promise<string[]> {
-	const made: string[] = []
+	const conversations: string[] = []
 	for (const prompt of prompts) {
-		if (made.length > 0) await ada.call('reset', {})
-		made.push((await ada.read(await ada.complete(prompt))).conversation)
+		if (conversations.length > 0) await ada.call('reset', {})
+		conversations.push((await ada.read(await ada.complete(prompt))).conversation)
 	}
-	return made
+	return conversations
 }
 
 const list = async (ada: Followed, query = ''): Promise<Page> =>
@@ -65,8 +65,8 @@ void t.test('lists conversations by their newest run, and reads them', async (t)
 	t.equal(all.next_cursor, null)
 	await ada.complete('four')
 	const again = await list(ada)
-	t.strictSame(prompts(again), ['four', 'two', 'one'], 'once each, with its newest run')
-	t.equal(again.conversations[0]?.created_at, all.conversations[0]?.created_at, 'created with its first run')
+	t.strictSame(prompts(again), ['four', 'two', 'one'], 'each conversation is listed once, with its newest run')
+	t.equal(again.conversations[0]?.created_at, all.conversations[0]?.created_at, 'created_at is that of the first run')
 
 	const { body } = await ada.call(`conversations/${third}?limit=1`)
 	t.match(body, { conversation: third, is_session: true, newest_run: { prompt: 'four', status: 'completed' } })
@@ -91,7 +91,7 @@ void t.test('lists conversations by their newest run, and reads them', async (t)
 	t.match((await ada.call(`conversations/${third}?cursor=x`)).body, { statusCode: 400 })
 })
 
-void t.test('pages keep the order that the first one found, whatever begins meanwhile', async (t) => {
+void t.test('pages keep the order of the first page while runs begin', async (t) => {
 	const ada = await start(t)
 	await sessions(ada, ['one', 'two', 'three', 'four'])
 	const first = await list(ada, '?limit=2')
@@ -105,10 +105,10 @@ void t.test('pages keep the order that the first one found, whatever begins mean
 	t.strictSame([prompts(third), third.next_cursor], [['one'], null])
 	t.strictSame(prompts(await list(ada)), ['five', 'again in the fourth', 'three', 'two', 'one'])
 	const unknown = `${newId()}.${newId()}`
-	t.strictSame(prompts(await list(ada, `?cursor=${unknown}`)).length, 5, 'a position need not be that of a run')
+	t.strictSame(prompts(await list(ada, `?cursor=${unknown}`)).length, 5, 'a cursor need not be the id of a run')
 })
 
-void t.test('deleted conversations, and those for summaries, are not listed and not found', async (t) => {
+void t.test('deleted conversations and those of summaries are not listed and not found', async (t) => {
 	const model = await startSmallModel(t, 8_192, (request) =>
 		summaryAsked(request) === undefined ? 'Well.' : 'A summary.',
 	)
@@ -118,10 +118,10 @@ void t.test('deleted conversations, and those for summaries, are not listed and 
 	t.equal((await ada.call(`conversations/${second}/compact`, {})).status, 200)
 	await ada.stream.waitFor('context.summarized')
 	const runs = (await ada.call('runs')).body as unknown as { trigger: string; conversation: string }[]
-	const internal = runs.find(({ trigger }) => trigger === 'summary')
-	t.ok(internal, 'there is such a run')
+	const summary = runs.find(({ trigger }) => trigger === 'summary')
+	t.ok(summary, 'the summary has a run')
 	t.strictSame(prompts(await list(ada)), ['four', 'one'])
-	t.equal((await ada.call(`conversations/${internal?.conversation}`)).status, 404)
+	t.equal((await ada.call(`conversations/${summary?.conversation}`)).status, 404)
 
 	t.equal(await ada.remove(`conversations/${first}`), 204)
 	t.strictSame(prompts(await list(ada)), ['four'])
@@ -149,7 +149,7 @@ void t.test('svc lists and shows conversations', async (t) => {
 	t.match(await svc(['conversations', 'show', 'ada', 'none']), { stderr: /"svc conversations list ada" lists them/ })
 })
 
-void t.test('a killed gateway leaves every acknowledged conversation in its place', async (t) => {
+void t.test('all acknowledged conversations survive a kill, in order', async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({
@@ -170,31 +170,22 @@ void t.test('a killed gateway leaves every acknowledged conversation in its plac
 	const before = await read(first.url)
 	t.strictSame(
 		prompts(before),
-		['three', 'two', 'one'].map((one) => `${one}, and what waits behind it`),
+		['three', 'two', 'one'].map((prompt) => `${prompt}, and what waits behind it`),
 	)
 	await first.kill()
 
 	const second = await startGateway({ home })
 	t.teardown(() => second.stop())
 	const after = await read(second.url)
-	t.strictSame(
-		after.conversations.map(({ conversation, created_at, newest_run: { run_id } }) => [
-			conversation,
-			created_at,
-			run_id,
-		]),
-		before.conversations.map(({ conversation, created_at, newest_run: { run_id } }) => [
-			conversation,
-			created_at,
-			run_id,
-		]),
-	)
+	const rowsOf = ({ conversations }: Page) =>
+		conversations.map(({ conversation, created_at, newest_run: { run_id } }) => [conversation, created_at, run_id])
+	t.strictSame(rowsOf(after), rowsOf(before))
 	const { conversation = '' } = after.conversations[2] ?? {}
-	const where = `${second.url}/v1/agents/ada/conversations/${conversation}`
-	t.match((await send(where, 'GET')).body.turns, [
+	const url = `${second.url}/v1/agents/ada/conversations/${conversation}`
+	t.match((await send(url, 'GET')).body.turns, [
 		{ status: 'queued', messages: [{ role: 'user', content: 'one, and what waits behind it' }] },
 		{ messages: [{ role: 'user', content: 'one' }] },
 	])
-	t.equal((await send(where, 'DELETE')).status, 204)
+	t.equal((await send(url, 'DELETE')).status, 204)
 	await eventually(async () => (await read(second.url)).conversations.length === 2)
 })

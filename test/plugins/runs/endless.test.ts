@@ -1,4 +1,4 @@
-/** A conversation that is far longer than its model's window. `CONTEXT_TURNS` sets how long, `CONTEXT_KILLS` how many kill -9 it takes. */
+/** A conversation much longer than its model's window. `CONTEXT_TURNS`: its turns; `CONTEXT_KILLS`: kills of the gateway meanwhile. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -12,7 +12,7 @@ import { eventually } from '../../support/wait.ts'
 const WINDOW = 8_192
 const TURNS = Number(process.env.CONTEXT_TURNS ?? 40)
 
-/** Looks a page up in each turn, and looks for what it was told long ago. */
+/** Reads a page in each turn, and in the last one searches for a fact of an early turn. */
 function answerTo(request: SmallRequest): SmallReply {
 	const { prompt, results } = latest(request)
 	if (summaryAsked(request) !== undefined) return `SUMMARY\nPages were read. ${'They say what they say. '.repeat(20)}`
@@ -43,11 +43,11 @@ interface Server {
 	request: TestGateway['request']
 	/** Waits until a run has ended. */
 	ended(run_id: string): Promise<Answer>
-	/** Starts it anew after a kill in the middle of what it does. */
+	/** Kills and restarts it. */
 	kill(): Promise<void>
 }
 
-/** In this process; in one of its own if it is to be killed. */
+/** In this process; in a separate one if it is to be killed. */
 async function startServer(t: Test, config: string): Promise<Server> {
 	const files = { 'plugins/ledger/index.js': ledger }
 	if (KILLS === 0) {
@@ -80,88 +80,84 @@ function serverOf(request: TestGateway['request'], kill: () => Promise<void>): S
 	return { request, ended, kill }
 }
 
-const toldAt = (turn: number): string =>
+const promptOf = (turn: number): string =>
 	turn === 3 ? 'Remember: the word of the harbour is Heron.' : `Turn ${turn}: read the next page for me.`
 
-void t.test(
-	'a conversation never fails by its size, and nothing said in it is lost',
-	{ timeout: 900_000 },
-	async (t) => {
-		let requestsBefore = 0
-		const model = await startSmallModel(t, WINDOW, answerTo)
-		const server = await startServer(t, `${smallProvider(model)}plugins:\n  ledger: true\n`)
-		const body = {
-			name: 'ada',
-			persona: 'You are Ada. Never speak of the weather.',
-			config: { context: { tokens: WINDOW - 400 }, max_tokens: 400 },
+void t.test('a long conversation never fails, and loses no message', { timeout: 900_000 }, async (t) => {
+	let requestsBefore = 0
+	const model = await startSmallModel(t, WINDOW, answerTo)
+	const server = await startServer(t, `${smallProvider(model)}plugins:\n  ledger: true\n`)
+	const body = {
+		name: 'ada',
+		persona: 'You are Ada. Never speak of the weather.',
+		config: { context: { tokens: WINDOW - 400 }, max_tokens: 400 },
+	}
+	t.equal((await server.request('POST', '/v1/agents', { body })).status, 201)
+	const failed: unknown[] = []
+	const runs: Answer[] = []
+	let kills = 0
+	for (let turn = 1; turn <= TURNS; turn++) {
+		const prompt = turn === TURNS ? 'What is the word that I told you?' : promptOf(turn)
+		const { run_id } = (await server.request('POST', '/v1/agents/ada/runs', { body: { prompt } })).body
+		if (Math.floor((turn * (KILLS + 1)) / TURNS) > kills && kills < KILLS) {
+			kills++
+			// During a model call, every second time that of the second answer.
+			const wanted = requestsBefore + 1 + (kills % 2)
+			await eventually(() => model.requests.length >= wanted)
+			await server.kill()
 		}
-		t.equal((await server.request('POST', '/v1/agents', { body })).status, 201)
-		const failed: unknown[] = []
-		const runs: Answer[] = []
-		let kills = 0
-		for (let turn = 1; turn <= TURNS; turn++) {
-			const prompt = turn === TURNS ? 'What is the word that I told you?' : toldAt(turn)
-			const { run_id } = (await server.request('POST', '/v1/agents/ada/runs', { body: { prompt } })).body
-			if (Math.floor((turn * (KILLS + 1)) / TURNS) > kills && kills < KILLS) {
-				kills++
-				// While the model is asked: every second time for its second answer.
-				const wanted = requestsBefore + 1 + (kills % 2)
-				await eventually(() => model.requests.length >= wanted)
-				await server.kill()
-			}
-			const run = await server.ended(run_id)
-			if (run.status !== 'completed') failed.push(run)
-			runs.push(run)
-			requestsBefore = model.requests.length
-		}
-		t.strictSame(failed, [], 'no turn fails')
-		t.equal(kills, KILLS)
-		t.equal(runs.at(-1).answer, 'Heron', 'a fact of turn 3 is found')
-		const { conversation } = runs.at(-1)
-		t.ok(runs.every((run) => run.conversation === conversation))
-		const history = (await server.request('GET', '/v1/agents/ada/history')).body as { role: string; content: string }[]
-		const prompts = history.filter(({ role }) => role === 'user').map(({ content }) => content)
-		const wanted = runs.map(({ prompt }) => prompt).slice(-1_000)
-		t.strictSame(prompts, wanted, 'every prompt is there, once')
-		t.equal(history.length, wanted.length * 2, 'and its answer')
+		const run = await server.ended(run_id)
+		if (run.status !== 'completed') failed.push(run)
+		runs.push(run)
+		requestsBefore = model.requests.length
+	}
+	t.strictSame(failed, [], 'no turn fails')
+	t.equal(kills, KILLS)
+	t.equal(runs.at(-1).answer, 'Heron', 'a fact of turn 3 is found')
+	const { conversation } = runs.at(-1)
+	t.ok(runs.every((run) => run.conversation === conversation))
+	const history = (await server.request('GET', '/v1/agents/ada/history')).body as { role: string; content: string }[]
+	const prompts = history.filter(({ role }) => role === 'user').map(({ content }) => content)
+	const wanted = runs.map(({ prompt }) => prompt).slice(-1_000)
+	t.strictSame(prompts, wanted, 'the history has every prompt once')
+	t.equal(history.length, wanted.length * 2, 'and every answer')
 
-		const path = `/v1/agents/ada/conversations/${conversation}/context`
-		const { status, body: context } = await server.request('GET', path)
-		t.equal(status, 200)
-		t.equal((await server.request('GET', '/v1/agents/ada/conversations/nowhere/context')).status, 404)
-		t.ok(context.tokens <= context.budget && context.budget <= WINDOW, 'the next request fits')
-		const kinds = context.items.map(({ kind }: { kind: string }) => kind)
-		t.match(kinds.slice(0, 4), ['instructions', 'tools', 'earlier', 'turn'])
-		t.ok(context.items[1].tokens < WINDOW * 0.45, 'the built-in tools leave room in a small window')
-		const sum = context.items.reduce((all: number, { tokens }: { tokens: number }) => all + tokens, 0)
-		t.equal(sum, context.tokens)
-		t.match(context.summary?.text, /^Pages were read\./)
+	const path = `/v1/agents/ada/conversations/${conversation}/context`
+	const { status, body: context } = await server.request('GET', path)
+	t.equal(status, 200)
+	t.equal((await server.request('GET', '/v1/agents/ada/conversations/nowhere/context')).status, 404)
+	t.ok(context.tokens <= context.budget && context.budget <= WINDOW, 'the next request fits')
+	const kinds = context.items.map(({ kind }: { kind: string }) => kind)
+	t.match(kinds.slice(0, 4), ['instructions', 'tools', 'earlier', 'turn'])
+	t.ok(context.items[1].tokens < WINDOW * 0.45, 'the built-in tools leave room in a small window')
+	const sum = context.items.reduce((all: number, { tokens }: { tokens: number }) => all + tokens, 0)
+	t.equal(sum, context.tokens)
+	t.match(context.summary?.text, /^Pages were read\./)
 
-		t.equal(model.refused(), 0, 'no request is over the window')
-		const requests = model.requests.filter((request) => summaryAsked(request) === undefined)
-		t.ok(requests.every(({ messages }) => messages[0]?.content?.startsWith('You are Ada. Never speak of the weather.')))
-		t.ok(requests.length >= 2 * TURNS)
-		const share = unchangedShare(requests)
-		t.ok(share >= 0.8, `${Math.round(share * 100)} % of the requests begin as the one before`)
-		const summaries = model.requests.length - requests.length
-		t.comment(
-			`${TURNS} turns, ${kills} kills, ${failed.length} failed, ${model.refused()} refused; ${requests.length} requests, ${(share * 100).toFixed(1)} % begin as the one before; ${summaries} summaries`,
-		)
-		const told = requests.map(({ messages }) => JSON.stringify(messages))
-		t.ok(
-			told.some((text) => text.includes('<earlier>')),
-			'it was cut',
-		)
-		t.ok(
-			requests
-				.at(-1)
-				?.messages.some(({ role, content }) => role === 'tool' && content?.includes('left out here; it begins: Page')),
-			'stubs say what was there',
-		)
-	},
-)
+	t.equal(model.refused(), 0, 'no request exceeds the window')
+	const requests = model.requests.filter((request) => summaryAsked(request) === undefined)
+	t.ok(requests.every(({ messages }) => messages[0]?.content?.startsWith('You are Ada. Never speak of the weather.')))
+	t.ok(requests.length >= 2 * TURNS)
+	const share = unchangedShare(requests)
+	t.ok(share >= 0.8, `${Math.round(share * 100)} % of the requests begin like the previous one`)
+	const summaries = model.requests.length - requests.length
+	t.comment(
+		`${TURNS} turns, ${kills} kills, ${failed.length} failed, ${model.refused()} refused; ${requests.length} requests, ${(share * 100).toFixed(1)} % begin like the previous one; ${summaries} summaries`,
+	)
+	const texts = requests.map(({ messages }) => JSON.stringify(messages))
+	t.ok(
+		texts.some((text) => text.includes('<earlier>')),
+		'older turns were removed',
+	)
+	t.ok(
+		requests
+			.at(-1)
+			?.messages.some(({ role, content }) => role === 'tool' && content?.includes('left out here; it begins: Page')),
+		'a removed result is replaced by a note with its beginning',
+	)
+})
 
-/** The part of requests that begin with all that the one before had ahead of its last prompt. */
+/** The share of requests that begin with all messages before the last prompt of the previous request. */
 function unchangedShare(requests: readonly SmallRequest[]): number {
 	const before = (messages: SmallMessage[]): SmallMessage[] =>
 		messages.slice(
@@ -172,7 +168,7 @@ function unchangedShare(requests: readonly SmallRequest[]): number {
 		.slice(1)
 		.filter(({ messages }, at) =>
 			before(requests[at]?.messages ?? []).every(
-				(one, place) => JSON.stringify(messages[place]) === JSON.stringify(one),
+				(message, place) => JSON.stringify(messages[place]) === JSON.stringify(message),
 			),
 		)
 	return same.length / (requests.length - 1)

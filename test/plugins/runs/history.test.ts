@@ -1,9 +1,10 @@
-/** What a model sees of the earlier turns of its conversation. */
+/** Earlier turns in the request to a model. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { follow } from '../../support/runs.ts'
+import type { Followed } from '../../support/runs.ts'
 
 interface Message {
 	role: string
@@ -12,7 +13,7 @@ interface Message {
 	tool_call_id?: string
 }
 
-void t.test('earlier turns are complete: calls, results, and turns that failed or were stopped', async (t) => {
+void t.test('a request has earlier calls and results, and the turns that failed or were stopped', async (t) => {
 	const model = await startHeldModel()
 	const home = makeHome({
 		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
@@ -35,15 +36,14 @@ void t.test('earlier turns are complete: calls, results, and turns that failed o
 	await model.called('Wait.')
 	await first.request('POST', `/v1/runs/${stopped}/cancel`)
 
-	const seen = async (prompt: string, gateway: typeof first): Promise<Message[]> => {
-		const who = gateway === first ? ada : await follow(t, gateway, 'ada')
-		const run = await who.start(prompt)
+	const requestFor = async (prompt: string, agent: Followed): Promise<Message[]> => {
+		const run = await agent.start(prompt)
 		const call = await model.called(prompt)
 		call.answer('so')
-		await who.ended(run)
+		await agent.ended(run)
 		return (call.body.messages as Message[]).filter(({ role }) => role !== 'system')
 	}
-	const messages = await seen('And now?', first)
+	const messages = await requestFor('And now?', ada)
 	t.match(messages.slice(0, 8), [
 		{ role: 'user', content: 'Note blue.' },
 		{ role: 'assistant', tool_calls: [{ function: { arguments: '{"key":"colour","value":"blue"}' } }] },
@@ -58,7 +58,7 @@ void t.test('earlier turns are complete: calls, results, and turns that failed o
 	t.match(messages[stop - 1], { role: 'assistant', content: /ended without an answer/ })
 	t.match(messages[stop + 1], { role: 'assistant', content: /was stopped/ })
 	const ids = messages.flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id))
-	t.equal(new Set(ids).size, ids.length, 'no id stands for two calls')
+	t.equal(new Set(ids).size, ids.length, 'ids of calls are unique')
 	t.strictSame(
 		messages.flatMap(({ tool_call_id = [] }) => tool_call_id),
 		ids,
@@ -68,6 +68,6 @@ void t.test('earlier turns are complete: calls, results, and turns that failed o
 	await first.stop()
 	const second = await startGateway({ home })
 	t.teardown(() => second.stop())
-	const after = await seen('And after the restart?', second)
-	t.strictSame(after.slice(0, stop + 2), messages.slice(0, stop + 2), 'the same is read from the journals')
+	const after = await requestFor('And after the restart?', await follow(t, second, 'ada'))
+	t.strictSame(after.slice(0, stop + 2), messages.slice(0, stop + 2), 'the journals contain the same')
 })

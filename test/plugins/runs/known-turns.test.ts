@@ -11,7 +11,7 @@ import { knownTurns } from '../../../plugins/runs/known-turns.ts'
 
 const usage = { input_tokens: 0, output_tokens: 0 }
 
-async function openConversations(test: Pick<typeof t, 'teardown' | 'testdir'>) {
+async function openTurnStore(test: Pick<typeof t, 'teardown' | 'testdir'>) {
 	const engine = await openLmdb({ path: test.testdir() })
 	test.teardown(() => engine[Symbol.asyncDispose]())
 	const { store, log } = engine
@@ -95,35 +95,35 @@ async function openConversations(test: Pick<typeof t, 'teardown' | 'testdir'>) {
 }
 
 void t.test('a conversation is listed and read once, independently of the number of runs', async (t) => {
-	const world = await openConversations(t)
-	for (let turn = 0; turn < 300; turn++) await world.add('c')
-	t.equal((await world.read('c')).messages.length, 1_200)
-	const before = { ...world.counts }
+	const turnStore = await openTurnStore(t)
+	for (let turn = 0; turn < 300; turn++) await turnStore.add('c')
+	t.equal((await turnStore.read('c')).messages.length, 1_200)
+	const before = { ...turnStore.counts }
 	for (let turn = 0; turn < 5; turn++) {
-		await world.add('c')
-		t.equal((await world.read('c')).messages.length, 1_204 + turn * 4)
+		await turnStore.add('c')
+		t.equal((await turnStore.read('c')).messages.length, 1_204 + turn * 4)
 	}
-	t.strictSame(world.counts, { records: before.records + 5, listings: before.listings })
+	t.strictSame(turnStore.counts, { records: before.records + 5, listings: before.listings })
 })
 
-void t.test('earlier turns than the first one needed are not listed or cached', async (t) => {
-	const world = await openConversations(t)
+void t.test('turns before the first needed one are not listed or cached', async (t) => {
+	const turnStore = await openTurnStore(t)
 	const ids: string[] = []
-	for (let turn = 0; turn < 20; turn++) ids.push(await world.add('c'))
-	await world.read('c')
-	const { characters } = world.known('c')
+	for (let turn = 0; turn < 20; turn++) ids.push(await turnStore.add('c'))
+	await turnStore.read('c')
+	const { characters } = turnStore.known('c')
 	const from = ids[15]!
 	for (let time = 0; time < 2; time++) {
-		const { listings } = world.counts
-		t.equal((await world.read('c', { from })).messages.length, 20)
-		t.equal(world.counts.listings, listings)
-		t.ok(world.known('c').characters < characters / 2)
+		const { listings } = turnStore.counts
+		t.equal((await turnStore.read('c', { from })).messages.length, 20)
+		t.equal(turnStore.counts.listings, listings)
+		t.ok(turnStore.known('c').characters < characters / 2)
 	}
-	t.equal((await world.read('c')).messages.length, 80, 'all turns can be read again')
+	t.equal((await turnStore.read('c')).messages.length, 80, 'all turns can be read again')
 })
 
 void t.test('the next read shows every change of a conversation', async (t) => {
-	const world = await openConversations(t)
+	const turnStore = await openTurnStore(t)
 	let seed = 7
 	const random = (below: number): number => (seed = (seed * 16_807) % 2_147_483_647) % below
 	const conversations = ['a', 'b', 'c']
@@ -140,28 +140,28 @@ void t.test('the next read shows every change of a conversation', async (t) => {
 		const list = turns[conversation]!
 		switch (random(10)) {
 			case 0:
-				if (list.length > 0) await world.remove(conversation, list.splice(random(list.length), 1))
+				if (list.length > 0) await turnStore.remove(conversation, list.splice(random(list.length), 1))
 				return
 			case 1:
 				// An older id, as after the clock was set back.
-				list.push(await world.add(conversation, {}, `00${newId().slice(2)}`))
+				list.push(await turnStore.add(conversation, {}, `00${newId().slice(2)}`))
 				return
 			case 2: {
-				const run_id = await world.add(conversation, { status: 'started', ended_at: null, answer: null })
+				const run_id = await turnStore.add(conversation, { status: 'started', ended_at: null, answer: null })
 				list.push(run_id)
 				open.push([conversation, run_id])
 				return
 			}
 			case 3: {
 				const [oldest] = open.splice(0, 1)
-				if (oldest && turns[oldest[0]]!.includes(oldest[1])) await world.end(...oldest)
+				if (oldest && turns[oldest[0]]!.includes(oldest[1])) await turnStore.end(...oldest)
 				return
 			}
 			case 4:
-				if (random(4) === 0) await world.remove(conversation, list.splice(0))
+				if (random(4) === 0) await turnStore.remove(conversation, list.splice(0))
 				return
 			default:
-				list.push(await world.add(conversation, kinds[random(4)]))
+				list.push(await turnStore.add(conversation, kinds[random(4)]))
 		}
 	}
 	for (let round = 0; round < 250; round++) {
@@ -170,41 +170,41 @@ void t.test('the next read shows every change of a conversation', async (t) => {
 		const randomId = (): string | null => list[random(2 * list.length + 1)] ?? null
 		const marks = { from: randomId(), whole: randomId(), tokens: random(2) ? 1e6 : random(3_000) }
 		// A change may happen during reads.
-		const reads = [world.read(conversation, marks), world.read('a')]
+		const reads = [turnStore.read(conversation, marks), turnStore.read('a')]
 		await change()
 		await Promise.all(reads)
 		const run_id = randomId() ?? undefined
 		t.strictSame(
-			await world.read(conversation, marks, run_id),
-			await world.read(conversation, marks, run_id, true),
+			await turnStore.read(conversation, marks, run_id),
+			await turnStore.read(conversation, marks, run_id, true),
 			`round ${round}`,
 		)
 	}
 })
 
 void t.test('a read shows turns that are added or deleted during a listing', async (t) => {
-	const world = await openConversations(t)
-	const ids = [await world.add('c'), await world.add('c')]
+	const turnStore = await openTurnStore(t)
+	const ids = [await turnStore.add('c'), await turnStore.add('c')]
 	const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-	world.gates.push(first.promise, second.promise)
-	const reads = [world.read('c'), world.read('c')]
-	ids.push(await world.add('c'))
+	turnStore.gates.push(first.promise, second.promise)
+	const reads = [turnStore.read('c'), turnStore.read('c')]
+	ids.push(await turnStore.add('c'))
 	first.resolve()
 	await reads[0]
-	ids.push(await world.add('c'))
+	ids.push(await turnStore.add('c'))
 	second.resolve()
 	await reads[1]
 	const prompts = async (): Promise<string[]> =>
-		(await world.read('c')).messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+		(await turnStore.read('c')).messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
 	t.strictSame(
 		await prompts(),
 		ids.map((id) => `prompt ${id}`),
 	)
-	await world.remove('c', ids.splice(1, 1))
+	await turnStore.remove('c', ids.splice(1, 1))
 	const third = Promise.withResolvers<void>()
-	world.gates.push(third.promise)
-	const read = world.read('c')
-	await world.remove('c', ids.splice(0, 1))
+	turnStore.gates.push(third.promise)
+	const read = turnStore.read('c')
+	await turnStore.remove('c', ids.splice(0, 1))
 	third.resolve()
 	await read
 	t.strictSame(
@@ -214,15 +214,15 @@ void t.test('a read shows turns that are added or deleted during a listing', asy
 })
 
 void t.test('the cache has a bound', async (t) => {
-	const world = await openConversations(t)
+	const turnStore = await openTurnStore(t)
 	const names = Array.from({ length: 30 }, (_, at) => `c${at}`)
 	for (const name of names) {
-		await world.add(name, { prompt: 'x'.repeat(1024 * 1024) })
-		await world.read(name)
+		await turnStore.add(name, { prompt: 'x'.repeat(1024 * 1024) })
+		await turnStore.read(name)
 	}
-	const { records } = world.counts
-	await world.read(names.at(-1)!)
-	t.equal(world.counts.records, records, 'the latest conversation is in the cache')
-	await world.read(names[0]!)
-	t.equal(world.counts.records, records + 1, 'the first conversation is not')
+	const { records } = turnStore.counts
+	await turnStore.read(names.at(-1)!)
+	t.equal(turnStore.counts.records, records, 'the latest conversation is in the cache')
+	await turnStore.read(names[0]!)
+	t.equal(turnStore.counts.records, records + 1, 'the first conversation is not')
 })

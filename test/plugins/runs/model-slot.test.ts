@@ -16,9 +16,9 @@ void t.test('restarts while a run waits do not count as restarts in its step', a
 		config: `server: {shutdown_grace_s: 0}\nproviders: {crowded: ${JSON.stringify(provider)}}\n`,
 	})
 	t.teardown(() => rmSync(home, { recursive: true }))
-	// Slots hold for the whole process, so this call is before that of the run.
+	// Slots are shared in the process, so this call keeps the run waiting.
 	const slot = slotsOf(new Map([['crowded', provider]]))
-	const leave = await slot('crowded', 'another', new AbortController().signal, () => {})
+	const release = await slot('crowded', 'another', new AbortController().signal, () => {})
 
 	let gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
@@ -35,7 +35,7 @@ void t.test('restarts while a run waits do not count as restarts in its step', a
 		await gateway.stop()
 		gateway = await startGateway({ home })
 	}
-	leave()
+	release()
 	const ended = await eventually(
 		async () => (await gateway.request('GET', `/v1/runs/${body.run_id}`)).body,
 		({ ended_at }) => ended_at !== null,

@@ -1,42 +1,33 @@
-/** Long results of tools: shown abridged, stored in full without secrets, deleted with what they belong to. */
+/** Long results of tools: abridged for models, stored in full without secrets, deleted with their owner. */
 import t from 'tap'
 import { readResult, resultsKey } from '../../../plugins/runs/results.ts'
-import type { Context } from '../../../core/plugin.ts'
 import type { RunRecord } from '../../../plugins/runs/contract.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { follow } from '../../support/runs.ts'
 
-const world = globalThis as { lent?: Context }
-
-/** A plugin that lends its context to the test, and has a tool whose result is as long as it is asked for. */
-const lender = `export default {
-	name: 'lender',
-	start(ctx) {
-		globalThis.lent = ctx
-		ctx.primitive({
-			name: 'lender.say',
-			description: 'Says a word many times.',
-			parameters: ctx.joi.object({ word: ctx.joi.string().required(), times: ctx.joi.number().required() }),
-			run: ({ word, times }) => word.repeat(times),
-		})
-	},
-}`
+const probe = contextProbe(`ctx.primitive({
+	name: 'probe.repeat',
+	description: 'Repeats a word.',
+	parameters: ctx.joi.object({ word: ctx.joi.string().required(), times: ctx.joi.number().required() }),
+	run: ({ word, times }) => word.repeat(times),
+})`)
 
 const model = await startModelServer()
 const gateway = await startGateway({
-	config: `providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { lender: true }\n`,
-	files: { 'plugins/lender/index.js': lender },
+	config: `providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { probe: true }\n`,
+	files: probe.files,
 })
 t.teardown(() => gateway.stop())
 t.teardown(() => model.stop())
-const ctx = world.lent as Context
+const ctx = probe.context()
 
-const sayIt = (word: string, times: number) => ({ tools: [{ name: 'lender_say', arguments: { word, times } }] })
+const repeat = (word: string, times: number) => ({ tools: [{ name: 'probe_repeat', arguments: { word, times } }] })
 
 void t.test('a long result is abridged for the model and readable in full, until the agent is deleted', async (t) => {
 	const ada = await follow(t, gateway, 'ada', { config: { limits: { result_characters: 2_000 } } })
-	model.on('long', sayIt('word ', 10_000), 'I saw it.')
+	model.on('long', repeat('word ', 10_000), 'I saw it.')
 	const run_id = await ada.complete('long')
 
 	const seen = model.requests('long').at(-1)?.messages.at(-1)
@@ -54,9 +45,9 @@ void t.test('a long result is abridged for the model and readable in full, until
 	t.strictSame(await Array.fromAsync(ctx.store.list(resultsKey(uid, run_id))), [])
 })
 
-void t.test('it is deleted with its conversation', async (t) => {
+void t.test('a long result is deleted with its conversation', async (t) => {
 	const ada = await follow(t, gateway, 'bob')
-	model.on('deleted', sayIt('word ', 10_000), 'I saw it.')
+	model.on('deleted', repeat('word ', 10_000), 'I saw it.')
 	const run_id = await ada.complete('deleted')
 	const { agent_uid: uid } = (await ctx.use('runs').get(run_id)) as RunRecord
 	t.not((await Array.fromAsync(ctx.store.list(resultsKey(uid, run_id)))).length, 0)
@@ -64,14 +55,14 @@ void t.test('it is deleted with its conversation', async (t) => {
 	t.strictSame(await Array.fromAsync(ctx.store.list(resultsKey(uid, run_id))), [])
 })
 
-void t.test('what is stored has no secret in it, even one that a piece would cut in two', async (t) => {
+void t.test('stored pieces contain no secret, also at their borders', async (t) => {
 	const ada = await follow(t, gateway, 'cid')
 	const value = 'sk-of-a-very-long-secret-0123456789'
 	const secret = await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'KEY', value } })
 	await gateway.request('POST', '/v1/vault/grants', { body: { secret_id: secret.body.id, agent_id: 'cid' } })
 	model.on('read it', { tools: [{ name: 'vault_read', arguments: { name: 'KEY' } }] }, 'Read.')
 	await ada.complete('read it')
-	model.on('secret one', sayIt(`${value} `, 20_000), 'I saw it.')
+	model.on('secret one', repeat(`${value} `, 20_000), 'I saw it.')
 	const run_id = await ada.complete('secret one')
 	const { agent_uid: uid } = (await ctx.use('runs').get(run_id)) as RunRecord
 	const pieces = await Array.fromAsync(ctx.store.list<{ text: string }>(resultsKey(uid, run_id)))
@@ -82,7 +73,7 @@ void t.test('what is stored has no secret in it, even one that a piece would cut
 	t.notOk(String(model.requests('secret one').at(-1)?.messages.at(-1)?.content).includes(value))
 })
 
-void t.test('an id of no result is unknown, whatever its form', async (t) => {
+void t.test('an unknown or malformed result id is not found', async (t) => {
 	const ada = await follow(t, gateway, 'dan')
 	const ids = ['::', ':a', 'a:b\0', '\ud800:a', 'nothing', `${'x'.repeat(150)}:a`]
 	const tools = ids.map((result_id) => ({ name: 'conversation_read', arguments: { result_id } }))
@@ -95,7 +86,7 @@ void t.test('an id of no result is unknown, whatever its form', async (t) => {
 	)
 })
 
-void t.test('parts of a turn, and of what a search finds, begin and end between characters', async (t) => {
+void t.test('parts of turns and of search results begin and end between characters', async (t) => {
 	const ada = await follow(t, gateway, 'eve')
 	const prompt = `${'x'.repeat(93)}😀 ${'😀'.repeat(59)} harbour ${'😀'.repeat(200)}`
 	model.on(prompt, 'Seen.')
@@ -116,7 +107,7 @@ void t.test('parts of a turn, and of what a search finds, begin and end between 
 
 void t.test('a part of a stored result ends between characters, and is never empty before the end', async (t) => {
 	const ada = await follow(t, gateway, 'fay', { config: { limits: { result_characters: 2_000 } } })
-	model.on('smiles', sayIt('😀', 2_000), 'I saw it.')
+	model.on('smiles', repeat('😀', 2_000), 'I saw it.')
 	const run_id = await ada.complete('smiles')
 	const { agent_uid: uid } = (await ctx.use('runs').get(run_id)) as RunRecord
 	const content = String(model.requests('smiles').at(-1)?.messages.at(-1)?.content)

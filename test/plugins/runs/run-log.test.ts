@@ -349,7 +349,7 @@ void t.test('appendSoon writes its event if the log is closed or taken over', as
 	t.equal((await stored.read({}, null, 10)).entries.length, 2)
 })
 
-void t.test('live events before a failed append are not delivered, by the next writer neither', async (t) => {
+void t.test('live events before a failed append are never delivered', async (t) => {
 	const { delivered, open } = bench((append) => {
 		if (append === 1) throw new Fault('storage_full', 'the disk is full')
 	})

@@ -1,4 +1,4 @@
-/** Where a run stands by its events. */
+/** The state of a run after its events. */
 import t from 'tap'
 import { isEnded, openQuestion, stateAfter } from '../../../plugins/runs/run-state.ts'
 import type { RunState } from '../../../plugins/runs/run-state.ts'
@@ -25,7 +25,7 @@ void t.test('a question is open from the pause to the answer', async (t) => {
 	t.match(openQuestion(after(...ask('a'), ...ask('b'), ...answer('a'))), { question_id: 'b' })
 })
 
-void t.test('a run that waits for another run asks nothing', async (t) => {
+void t.test('a run that waits for another run has no open question', async (t) => {
 	const state = after(['run.started'], ['run.paused', { waits_for: 'r' }])
 	t.match(state, { status: 'paused', waits_for: 'r' })
 	t.equal(openQuestion(state), null)

@@ -1,4 +1,4 @@
-/** Files that an agent sends with its answer: where they come from, their limits, and where they show. */
+/** Files that an agent sends with its answer: their sources, limits and uses. */
 import t from 'tap'
 import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -47,11 +47,11 @@ async function newAgent(): Promise<string> {
 	return name
 }
 
-const sends = (args: object): string => `/tool conversation.send_file ${JSON.stringify(args)}`
+const sendFile = (args: object): string => `/tool conversation.send_file ${JSON.stringify(args)}`
 
-/** The run of such a prompt, once it has ended. */
-async function ran(agent: string, prompt: string, more: object = {}): Promise<Run> {
-	const { status, body } = await request('POST', `/v1/agents/${agent}/runs`, { body: { prompt, ...more } })
+/** Starts a run, and waits until it has completed. */
+async function complete(agent: string, prompt: string, fields: object = {}): Promise<Run> {
+	const { status, body } = await request('POST', `/v1/agents/${agent}/runs`, { body: { prompt, ...fields } })
 	if (status !== 200) throw new Error(JSON.stringify(body))
 	return eventually(
 		async () => (await request('GET', `/v1/runs/${body.run_id}`)).body as Run,
@@ -59,9 +59,9 @@ async function ran(agent: string, prompt: string, more: object = {}): Promise<Ru
 	)
 }
 
-void t.test('a text that the model writes is a file of the run, its events and its messages', async (t) => {
+void t.test('text from the model becomes a file of the run, in events and history too', async (t) => {
 	const agent = await newAgent()
-	const run = await ran(agent, sends({ text: 'a,b\n1,2\n', name: 'numbers.csv' }))
+	const run = await complete(agent, sendFile({ text: 'a,b\n1,2\n', name: 'numbers.csv' }))
 	t.match(run.files, [{ type: 'file', name: 'numbers.csv', media_type: 'text/csv', size: 8, blob: /^sha256:/ }])
 	const blob = run.files?.[0]?.blob
 	const read = await fetch(`${gateway.url}/v1/agents/${agent}/blobs/${blob}`)
@@ -73,45 +73,45 @@ void t.test('a text that the model writes is a file of the run, its events and i
 	t.strictSame(history.body.at(-1).attachments, run.files)
 })
 
-void t.test('a file that came with a message is sent by its name or digest, also in a later turn', async (t) => {
+void t.test('an attachment is sent by its name or digest, also in a later turn', async (t) => {
 	const agent = await newAgent()
 	const data = png('sent').toString('base64')
-	const first = await ran(agent, sends({ file: 'cat.png' }), { attachments: [{ data, name: 'cat.png' }] })
+	const first = await complete(agent, sendFile({ file: 'cat.png' }), { attachments: [{ data, name: 'cat.png' }] })
 	t.match(first.files, [{ type: 'image', name: 'cat.png', media_type: 'image/png' }])
 	const blob = first.files?.[0]?.blob ?? ''
-	const later = await ran(agent, sends({ file: blob.slice(0, 19), name: 'again.png' }))
+	const later = await complete(agent, sendFile({ file: blob.slice(0, 19), name: 'again.png' }))
 	t.match(later.files, [{ name: 'again.png', blob }])
-	const unknown = await ran(agent, sends({ file: 'dog.png' }))
+	const unknown = await complete(agent, sendFile({ file: 'dog.png' }))
 	t.notOk(unknown.files)
 	t.match(unknown.answer, /no file .*dog\.png.*there are: .*cat\.png/s)
-	const other = await ran(agent, sends({ file: blob }), { conversation: 'elsewhere' })
+	const other = await complete(agent, sendFile({ file: blob }), { conversation: 'elsewhere' })
 	t.match(other.answer, /there are: none/, 'files of other conversations are not offered')
 })
 
-void t.test('the same file is sent once, and limits say what to change', async (t) => {
+void t.test('the same file is sent once, and errors of limits state what to change', async (t) => {
 	const agent = await newAgent()
 	const file = { text: 'x', name: 'x.txt' }
-	t.equal((await ran(agent, [sends(file), sends(file)].join('\n'))).files?.length, 1)
-	const eleven = Array.from({ length: 11 }, (_, n) => sends({ text: `${n}`, name: `${n}.txt` })).join('\n')
-	const many = await ran(agent, eleven)
+	t.equal((await complete(agent, [sendFile(file), sendFile(file)].join('\n'))).files?.length, 1)
+	const eleven = Array.from({ length: 11 }, (_, n) => sendFile({ text: `${n}`, name: `${n}.txt` })).join('\n')
+	const many = await complete(agent, eleven)
 	t.equal(many.files?.length, 10)
 	t.match(many.answer, /10 files; put several into one/)
 	for (const mark of ['0', '1', '2']) {
 		const path = `${gateway.url}/v1/agents/${agent}/blobs`
 		const uploaded = await fetch(path, { method: 'POST', body: png(mark.repeat(900_000)) })
 		const { blob } = (await uploaded.json()) as { blob: string }
-		await ran(agent, 'keep it', { attachments: [{ blob, name: `${mark}.png` }] })
+		await complete(agent, 'keep it', { attachments: [{ blob, name: `${mark}.png` }] })
 	}
-	const large = await ran(agent, [0, 1, 2].map((n) => sends({ file: `${n}.png` })).join('\n'))
+	const large = await complete(agent, [0, 1, 2].map((n) => sendFile({ file: `${n}.png` })).join('\n'))
 	t.equal(large.files?.length, 2)
 	t.match(large.answer, /2 MiB together/)
-	const without = await ran(agent, sends({ text: 'no name' }))
+	const without = await complete(agent, sendFile({ text: 'no name' }))
 	t.match(without.answer, /name/)
 })
 
-void t.test('a file in an answer keeps its blob for as long as the run', async (t) => {
+void t.test('the blob of a file is deleted with its run', async (t) => {
 	const agent = await newAgent()
-	const run = await ran(agent, sends({ text: 'kept', name: 'kept.txt' }), { conversation: 'kept' })
+	const run = await complete(agent, sendFile({ text: 'kept', name: 'kept.txt' }), { conversation: 'kept' })
 	const path = `/v1/agents/${agent}/blobs/${run.files?.[0]?.blob}`
 	t.equal((await request('DELETE', `/v1/agents/${agent}/conversations/api:kept`)).status, 204)
 	await eventually(
@@ -120,29 +120,29 @@ void t.test('a file in an answer keeps its blob for as long as the run', async (
 	)
 })
 
-void t.test('secrets do not leave in a file', async (t) => {
+void t.test('files and their names are redacted', async (t) => {
 	const agent = await newAgent()
 	const value = 'a-secret-value-of-this-test-7f3a'
 	const { body } = await request('POST', '/v1/vault/secrets', { body: { name: 'SENT', value } })
 	await request('POST', `/v1/vault/grants`, { body: { agent_id: agent, secret_id: body.id } })
-	await ran(agent, '/tool vault.read {"name":"SENT"}')
-	const run = await ran(agent, sends({ text: `it is ${value}.`, name: 'told.txt' }))
+	await complete(agent, '/tool vault.read {"name":"SENT"}')
+	const run = await complete(agent, sendFile({ text: `it is ${value}.`, name: 'told.txt' }))
 	const read = await fetch(`${gateway.url}/v1/agents/${agent}/blobs/${run.files?.[0]?.blob}`)
 	t.equal(await read.text(), 'it is [redacted].')
 
-	const named = sends({ text: 'x', name: `${value}.txt` })
-	const { files } = await ran(agent, [named, named].join('\n'))
+	const named = sendFile({ text: 'x', name: `${value}.txt` })
+	const { files } = await complete(agent, [named, named].join('\n'))
 	t.match(files, [{ name: '[redacted].txt' }])
 	t.equal(files?.length, 1)
-	const again = await ran(agent, sends({ file: '[redacted].txt', name: `again ${value}.txt` }))
+	const again = await complete(agent, sendFile({ file: '[redacted].txt', name: `again ${value}.txt` }))
 	t.match(again.files, [{ name: 'again [redacted].txt' }])
 })
 
-void t.test('runs whose answer goes to a program have no files', async (t) => {
+void t.test('a sub-agent cannot send files', async (t) => {
 	const agent = await newAgent()
-	const run = await ran(
+	const run = await complete(
 		agent,
-		`/tool subagent.spawn ${JSON.stringify({ prompt: sends({ text: 'x', name: 'x.txt' }) })}`,
+		`/tool subagent.spawn ${JSON.stringify({ prompt: sendFile({ text: 'x', name: 'x.txt' }) })}`,
 	)
 	t.match(run.answer, /cannot have files/)
 	await request('POST', '/v1/agents', { body: { name: 'held', config: { provider: 'held' } } })
@@ -152,21 +152,21 @@ void t.test('runs whose answer goes to a program have no files', async (t) => {
 	const call = await held.called('delegate it')
 	t.equal(isOffered(call), true)
 	call.callTool('subagent_spawn', JSON.stringify({ prompt: 'by a sub-agent' }))
-	const below = await held.called('by a sub-agent')
-	t.equal(isOffered(below), false)
-	below.answer('Done.')
+	const child = await held.called('by a sub-agent')
+	t.equal(isOffered(child), false)
+	child.answer('Done.')
 })
 
-void t.test('a model that sends a file and then says nothing has answered', async (t) => {
+void t.test('an empty answer after a file completes the run', async (t) => {
 	await request('POST', '/v1/agents', { body: { name: 'silent', config: { provider: 'silent' } } })
-	const run = await ran('silent', 'only the file')
+	const run = await complete('silent', 'only the file')
 	t.match(run, { answer: 'only.csv', files: [{ name: 'only.csv' }] })
-	t.equal(silent.requests.length, 4, 'it was asked again, twice')
+	t.equal(silent.requests.length, 4, 'the model was called twice more for an answer')
 	const { body } = await request('POST', '/v1/agents/silent/runs', { body: { prompt: 'and now nothing' } })
 	const failed = await eventually(
 		async () => (await request('GET', `/v1/runs/${body.run_id}`)).body as Run & { error: { code: string } | null },
 		({ status }) => status === 'failed',
 	)
 	t.equal(failed.error?.code, 'model_empty', 'a run without files needs an answer')
-	t.match(JSON.stringify(silent.requests.at(-1)?.body), /only\.csv/, 'the next turn has the answer')
+	t.match(JSON.stringify(silent.requests.at(-1)?.body), /only\.csv/, 'the next turn includes the answer')
 })
