@@ -30,7 +30,7 @@ async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
 	return await work(engine.store) // before it is closed
 }
 
-void t.test('an upgrade keeps the agents of version 0.1.0 and completes deletions that had begun', async (t) => {
+void t.test('an upgrade keeps the agents of version 0.1.0 and completes their interrupted deletions', async (t) => {
 	await withGateway(async ({ request }) => {
 		for (const name of ['ada', 'bob', 'cleo'])
 			t.equal((await request('POST', '/v1/agents', { body: { name } })).status, 201)

@@ -108,7 +108,7 @@ void t.test('a blob is stored as long as a run uses it', async (t) => {
 	t.match(await store.get([agentScope(uid), 'blob-total']), { value: { bytes: 0 } })
 })
 
-void t.test('releases all blobs of a run that has more than one commit can hold', async (t) => {
+void t.test('all blobs of a run are released, even if there are too many for one commit', async (t) => {
 	const store = await openStore()
 	for (let at = 0; at < USES_PER_COMMIT * 2 + 3; at++)
 		await use(store, 'r1', (await writeBlob(store, uid, [png(String(at))], {}, limits)).blob)
@@ -116,7 +116,7 @@ void t.test('releases all blobs of a run that has more than one commit can hold'
 	t.strictSame(await keysIn(store), ['blob-total'])
 })
 
-void t.test('collects unused blobs that are old enough', async (t) => {
+void t.test('unused blobs are collected once they are old enough', async (t) => {
 	const store = await openStore()
 	const { blob } = await writeBlob(store, uid, [png()], {}, limits)
 	const record = await store.get<{ at: string }>([agentScope(uid), 'blob', blob.slice('sha256:'.length)])

@@ -48,7 +48,7 @@ void t.test('an abort ends the body with its reason, during a read and between t
 })
 
 void t.test(
-	'the rest of the body is discarded if its reader stops, so that the client receives the response',
+	'the rest of the body is discarded when its reader stops, so that the client receives the response',
 	async () => {
 		const request = new IncomingMessage(new Socket())
 		const parts = bodyOf(request, new AbortController().signal)

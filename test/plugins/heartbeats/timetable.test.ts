@@ -88,7 +88,7 @@ void t.test('an item may be due later than the longest timer', async (t) => {
 	await fake.timetable[Symbol.asyncDispose]()
 })
 
-void t.test('reports that the clock was set back', async (t) => {
+void t.test('a clock that was set back is reported', async (t) => {
 	let reports = 0
 	const fake = open(t, () => undefined, { clockSetBack: () => void reports++ })
 	fake.timetable.set('x', fake.now() + DAY_MS, 'x')

@@ -204,7 +204,7 @@ void t.test('paused and waiting runs and open questions count after a restart to
 	})
 })
 
-void t.test('callers without events:read or local access are rejected', async (t) => {
+void t.test('remote callers need events:read, local ones need no token', async (t) => {
 	const strict = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => strict.stop())
 	const create = async (scopes: string[], token?: string): Promise<string> =>

@@ -146,7 +146,7 @@ void t.test('the example of a schema without one is made of the examples in it',
 	})
 	t.strictSame(example(Joi.object({ name }).example({ name: 'bob' })), { name: 'bob' })
 	t.equal(example(Joi.any().example(null)), null)
-	// Without examples of all required parts there is none.
+	// There is no example if a required part has none.
 	t.equal(example(Joi.string()), undefined)
 	t.equal(example(Joi.object({ name, must: Joi.string().required() })), undefined)
 	t.equal(example(Joi.array().items(Joi.string()).min(1)), undefined)
