@@ -1,4 +1,4 @@
-/** Runs that execute while their beginning is being written. */
+/** Runs that execute while their start is being written. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
@@ -11,7 +11,7 @@ import { follow } from '../../support/runs.ts'
 const config = (url: string): string =>
 	`providers:\n  mock: { kind: openai, base_url: '${url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\n`
 
-void t.test('of prompts that come at the same time one begins, the others wait, and each is asked once', async (t) => {
+void t.test('one of several concurrent prompts begins, the others wait, and each makes one model call', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	model.on(/./, 'Yes.')
@@ -20,77 +20,74 @@ void t.test('of prompts that come at the same time one begins, the others wait, 
 	const ada = await follow(t, gateway, 'ada')
 	const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => ada.start(`prompt ${n}`)))
 	for (const id of ids) t.equal((await ada.ended(id)).event_type, 'run.completed')
-	t.equal(model.requests().length, ids.length, 'no model was asked for a beginning that was refused')
+	t.equal(model.requests().length, ids.length, 'a rejected start makes no model call')
 	t.equal(ids.filter((id) => ada.typesOf(id)[0] === 'run.queued').length, ids.length - 1)
 	for (const id of ids) t.equal(ada.typesOf(id).filter((type) => type === 'run.started').length, 1)
 	const { body } = await ada.call('runs')
 	t.equal(body.length, ids.length)
 })
 
-void t.test('the first events and the record of a run survive a kill right after the answer', async (t) => {
+void t.test('the first events and the record of a run survive a kill right after the response', async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
-	const one = `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n`
-	const home = makeHome({ config: one })
+	const home = makeHome({ config: `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n` })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await spawnGateway(home)
-	const at = (url: string): Pick<TestGateway, 'url' | 'request'> => ({
-		url,
-		request: (method, path, options) => send(url + path, method, options),
-	})
-	const ada = await follow(t, at(first.url), 'ada')
-	const bob = await follow(t, at(first.url), 'bob')
-	const cleo = await follow(t, at(first.url), 'cleo')
+	const gateway: Pick<TestGateway, 'url' | 'request'> = {
+		url: first.url,
+		request: (method, path, options) => send(first.url + path, method, options),
+	}
+	const ada = await follow(t, gateway, 'ada')
+	const bob = await follow(t, gateway, 'bob')
+	const cleo = await follow(t, gateway, 'cleo')
 	const working = await ada.start('works')
 	await model.called('works')
 	await cleo.start('works in the reserve')
 	await model.called('works in the reserve')
-	// There is no thread for it, and it has begun all the same.
+	// It begins although no thread is free.
 	const waiting = await bob.start('waits')
 	await bob.heard(waiting, 'message.user')
 	await first.kill()
 
 	const second = await startGateway({ home })
 	t.teardown(() => second.stop())
-	const again = await follow(t, second, 'ada')
-	const other = await follow(t, second, 'bob')
+	const adaAgain = await follow(t, second, 'ada')
+	const bobAgain = await follow(t, second, 'bob')
 	;(await model.called('works', 2)).answer('Done.')
 	;(await model.called('works in the reserve', 2)).answer('Done.')
 	;(await model.called('waits')).answer('Done, too.')
-	t.equal((await again.ended(working)).event_type, 'run.completed')
-	t.equal((await other.ended(waiting)).event_type, 'run.completed')
+	t.equal((await adaAgain.ended(working)).event_type, 'run.completed')
+	t.equal((await bobAgain.ended(waiting)).event_type, 'run.completed')
 	const typesOf = async (run_id: string): Promise<string[]> =>
 		(await second.request('GET', `/v1/audit?run_id=${run_id}`)).body.events.map(
 			({ event_type }: { event_type: string }) => event_type,
 		)
 	t.equal((await typesOf(working)).filter((type) => type === 'run.resumed').length, 1)
 	const types = await typesOf(waiting)
-	t.notOk(types.includes('run.resumed'), 'a run that no thread had is not interrupted')
+	t.notOk(types.includes('run.resumed'), 'a run that had no thread was not interrupted')
 	t.equal(types.filter((type) => type === 'run.started').length, 1)
 })
 
-void t.test(
-	'a run that waits when the gateway stops begins after the next start, also in the same process',
-	async (t) => {
-		const model = await startHeldModel()
-		t.teardown(() => model.stop())
-		const one = `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\nserver: { shutdown_grace_s: 0 }\n`
-		const home = makeHome({ config: one })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		const first = await startGateway({ home })
-		const ada = await follow(t, first, 'ada')
-		await ada.start('works')
-		await model.called('works')
-		const { run_id } = (await ada.call('runs', { prompt: 'waits', conversation: 'another' })).body
-		await ada.heard(run_id, 'message.user')
-		await first.stop()
+void t.test('a run that waits when the gateway stops begins after a start in the same process', async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const home = makeHome({
+		config: `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\nserver: { shutdown_grace_s: 0 }\n`,
+	})
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const first = await startGateway({ home })
+	const ada = await follow(t, first, 'ada')
+	await ada.start('works')
+	await model.called('works')
+	const { run_id } = (await ada.call('runs', { prompt: 'waits', conversation: 'another' })).body
+	await ada.heard(run_id, 'message.user')
+	await first.stop()
 
-		const second = await startGateway({ home })
-		t.teardown(() => second.stop())
-		const again = await follow(t, second, 'ada')
-		;(await model.called('works', 2)).answer('Done.')
-		;(await model.called('waits')).answer('Done, too.')
-		t.equal((await again.ended(run_id)).event_type, 'run.completed')
-		t.notOk(again.typesOf(run_id).includes('run.resumed'))
-	},
-)
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	const again = await follow(t, second, 'ada')
+	;(await model.called('works', 2)).answer('Done.')
+	;(await model.called('waits')).answer('Done, too.')
+	t.equal((await again.ended(run_id)).event_type, 'run.completed')
+	t.notOk(again.typesOf(run_id).includes('run.resumed'))
+})

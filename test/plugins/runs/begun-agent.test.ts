@@ -1,4 +1,4 @@
-/** An agent that is changed or deleted while a run of it waits for a place: the run goes by what is there once it has one. */
+/** Changes of an agent while its run waits for a place: the run uses the agent as it is when the run gets the place. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
@@ -33,7 +33,7 @@ workers: { threads: 1, runs_per_thread: 1 }
 	return { gateway, model, ada, works, waiting, change }
 }
 
-void t.test('the model', async (t) => {
+void t.test('a waiting run uses the changed model', async (t) => {
 	const { model, ada, works, waiting, change } = await withWaitingRun(t)
 	await change({ model: 'another' })
 	works.answer('Done.')
@@ -43,22 +43,22 @@ void t.test('the model', async (t) => {
 	t.equal((await ada.ended(waiting)).event_type, 'run.completed')
 })
 
-void t.test('a limit of tokens', async (t) => {
+void t.test('a waiting run respects the changed limit of tokens', async (t) => {
 	const { model, ada, works, waiting, change } = await withWaitingRun(t)
 	await change({ limits: { tokens_per_day: 1 } })
 	works.answer('Done.')
 	const end = await eventually(
 		() => ada.typesOf(waiting).find((type) => /^run\.(completed|failed)$/.test(type)) ?? model.calls[1]?.prompt,
 	)
-	t.equal(end, 'run.failed', 'the model is not asked')
+	t.equal(end, 'run.failed', 'the model is not called')
 })
 
-void t.test('the agent is deleted, and made anew', async (t) => {
+void t.test('a waiting run of a deleted agent is stopped, also if the name is used again', async (t) => {
 	const { gateway, model, ada, waiting } = await withWaitingRun(t)
 	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status, 204)
 	const again = await follow(t, gateway, 'ada')
-	const run_id = await again.start('works for the new one')
-	;(await model.called('works for the new one')).answer('Done.')
+	const run_id = await again.start('works for the new agent')
+	;(await model.called('works for the new agent')).answer('Done.')
 	t.equal((await again.ended(run_id)).event_type, 'run.completed')
 	t.equal((await ada.ended(waiting)).event_type, 'run.stopped')
 	t.notOk(model.calls.some(({ prompt }) => prompt === 'waits'))

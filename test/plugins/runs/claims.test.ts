@@ -9,7 +9,7 @@ import { withRun } from '../../../plugins/runs/run-lock.ts'
 
 const run = { run_id: 'r1', agent: 'ada', agent_uid: 'u1' } as RunRecord
 
-/** Of a gateway whose store fails `failures` times. */
+/** The context of a gateway whose store fails `failures` times. */
 function context(
 	failures: number,
 	take: () => Promise<() => void> = async () => () => {},
@@ -31,7 +31,7 @@ function context(
 	return { ctx, calls }
 }
 
-void t.test('a run whose store failed is executed again after a while, without a job', async (t) => {
+void t.test('a run whose store failed is retried after 5 s, without a job', async (t) => {
 	mock.timers.enable({ apis: ['setTimeout'] })
 	t.teardown(() => mock.timers.reset())
 	const { ctx, calls } = context(1)
@@ -40,10 +40,10 @@ void t.test('a run whose store failed is executed again after a while, without a
 	t.same(calls, { reads: 1, jobs: [], errors: 1 })
 	mock.timers.tick(5_000)
 	await turn()
-	t.same(calls, { reads: 2, jobs: [], errors: 1 }, 'on a full disk a job could not be written')
+	t.same(calls, { reads: 2, jobs: [], errors: 1 }, 'no job is written, because the disk may be full')
 })
 
-void t.test('a run that has no place yet when its instance is released gets a job, for the next one', async (t) => {
+void t.test('a run without a place gets a job when its instance is released', async (t) => {
 	const { ctx, calls } = context(0, () => Promise.reject(new Error('released')))
 	executeNow(ctx, run)
 	await turn()
@@ -51,7 +51,7 @@ void t.test('a run that has no place yet when its instance is released gets a jo
 	t.match(calls.jobs, [{ id: /^r1:/, body: { run_id: 'r1', agent: 'ada', uid: 'u1' } }])
 })
 
-void t.test('a run that another one holds takes no place before that is over, and is then looked at', async (t) => {
+void t.test('a locked run takes a place and is read once all holders have released the lock', async (t) => {
 	let taken = 0
 	const { ctx, calls } = context(0, async () => (taken++, () => void taken--))
 	const first = Promise.withResolvers<void>()
@@ -62,31 +62,31 @@ void t.test('a run that another one holds takes no place before that is over, an
 	t.equal(taken, 0)
 	first.resolve()
 	await turn()
-	t.equal(taken, 0, 'the next one holds it')
+	t.equal(taken, 0, 'the next holder has the lock')
 	second.resolve()
 	await Promise.all(holders)
 	await turn()
-	t.same({ taken, reads: calls.reads }, { taken: 0, reads: 1 }, 'the first may have failed')
+	t.same({ taken, reads: calls.reads }, { taken: 0, reads: 1 }, 'the run is read, because its holder may have failed')
 })
 
-void t.test('a run that gets a holder while it waits for a place gives that up', async (t) => {
+void t.test('a run that is locked while it waits for a place releases the place', async (t) => {
 	const place = Promise.withResolvers<() => void>()
-	let left = 0
+	let released = 0
 	const { ctx, calls } = context(0, () => place.promise)
 	executeNow(ctx, run)
 	await turn()
 	const { promise, resolve } = Promise.withResolvers<void>()
 	const holder = withRun('r1', () => promise)
-	place.resolve(() => void left++)
+	place.resolve(() => void released++)
 	await turn()
-	t.same({ left, reads: calls.reads }, { left: 1, reads: 0 })
+	t.same({ released, reads: calls.reads }, { released: 1, reads: 0 })
 	resolve()
 	await holder
 	await turn()
-	t.same({ left, reads: calls.reads }, { left: 2, reads: 1 })
+	t.same({ released, reads: calls.reads }, { released: 2, reads: 1 })
 })
 
-void t.test('a run that waits for its holder when its instance is released gets a job, for the next one', async (t) => {
+void t.test('a run that waits for its lock gets a job when its instance is released', async (t) => {
 	const instance = new AbortController()
 	const { ctx, calls } = context(0, undefined, instance)
 	const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-/** The clock of the machine is set while there are runs. */
+/** Changes of the machine's clock during runs. */
 import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -11,48 +11,45 @@ import { eventually } from '../../support/wait.ts'
 
 const HOUR_MS = 3_600_000
 
-void t.test(
-	'a conversation goes on after its earlier turns, though the clock was ahead until the last start',
-	async (t) => {
-		const model = await startModelServer()
-		t.teardown(() => model.stop())
-		for (const at of [1, 2, 3]) model.on(`prompt ${at}`, `answer ${at}`)
-		const home = makeHome({
-			config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: m\n`,
-		})
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		const ask = async (prompts: string[], env: NodeJS.ProcessEnv): Promise<string[]> => {
-			const gateway = await spawnGateway(home, env)
-			const call = async <T>(path: string, body?: object): Promise<T> => {
-				const reply = await fetch(`${gateway.url}${path}`, {
-					...(body && { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-				})
-				return (await reply.json()) as T
-			}
-			try {
-				await call('/v1/agents', { name: 'ada' })
-				for (const prompt of prompts) {
-					const { run_id } = await call<{ run_id: string }>('/v1/agents/ada/runs', { prompt })
-					await eventually(async () => (await call<{ status: string }>(`/v1/runs/${run_id}`)).status === 'completed')
-				}
-				return (await call<{ content: string }[]>('/v1/agents/ada/history')).map(({ content }) => content)
-			} finally {
-				await gateway.end()
-			}
+void t.test('new turns follow earlier ones, although the clock was ahead before the last start', async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	for (const at of [1, 2, 3]) model.on(`prompt ${at}`, `answer ${at}`)
+	const home = makeHome({
+		config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: m\n`,
+	})
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const ask = async (prompts: string[], env: NodeJS.ProcessEnv): Promise<string[]> => {
+		const gateway = await spawnGateway(home, env)
+		const call = async <T>(path: string, body?: object): Promise<T> => {
+			const reply = await fetch(`${gateway.url}${path}`, {
+				...(body && { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+			})
+			return (await reply.json()) as T
 		}
-		await ask(['prompt 1'], {
-			NODE_OPTIONS: `--import=${fileURLToPath(new URL('../../homes/clock.mjs', import.meta.url))}`,
-			SVC_TEST_NOW: new Date(Date.now() + 2 * HOUR_MS).toISOString(),
-		})
-		const history = await ask(['prompt 2', 'prompt 3'], {})
-		t.strictSame(history, ['prompt 1', 'answer 1', 'prompt 2', 'answer 2', 'prompt 3', 'answer 3'])
-		const [request] = model.requests('prompt 3')
-		const said = request?.messages.filter(({ role }) => role === 'assistant').map(({ content }) => content)
-		t.strictSame(said, ['answer 1', 'answer 2'])
-	},
-)
+		try {
+			await call('/v1/agents', { name: 'ada' })
+			for (const prompt of prompts) {
+				const { run_id } = await call<{ run_id: string }>('/v1/agents/ada/runs', { prompt })
+				await eventually(async () => (await call<{ status: string }>(`/v1/runs/${run_id}`)).status === 'completed')
+			}
+			return (await call<{ content: string }[]>('/v1/agents/ada/history')).map(({ content }) => content)
+		} finally {
+			await gateway.end()
+		}
+	}
+	await ask(['prompt 1'], {
+		NODE_OPTIONS: `--import=${fileURLToPath(new URL('../../homes/clock.mjs', import.meta.url))}`,
+		SVC_TEST_NOW: new Date(Date.now() + 2 * HOUR_MS).toISOString(),
+	})
+	const history = await ask(['prompt 2', 'prompt 3'], {})
+	t.strictSame(history, ['prompt 1', 'answer 1', 'prompt 2', 'answer 2', 'prompt 3', 'answer 3'])
+	const [request] = model.requests('prompt 3')
+	const answers = request?.messages.filter(({ role }) => role === 'assistant').map(({ content }) => content)
+	t.strictSame(answers, ['answer 1', 'answer 2'])
+})
 
-void t.test('a change of the clock counts neither for nor against the time of a run', async (t) => {
+void t.test('a change of the clock does not change the wall time of a run', async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
 	const gateway = await startGateway({
@@ -62,7 +59,7 @@ void t.test('a change of the clock counts neither for nor against the time of a 
 	const ada = await follow(t, gateway, 'ada')
 	const realNow = Date.now
 	t.teardown(() => (Date.now = realNow))
-	// Only a little above the limit: ids never go back, so those of this process stay ahead for as long.
+	// Only a little above the limit: ids never decrease, so those of this process stay ahead for as long.
 	for (const minutes of [3, -3]) {
 		const prompt = `The clock moves by ${minutes} minutes.`
 		const run_id = await ada.start(prompt)

@@ -1,26 +1,17 @@
-/** A message in a conversation and the run that it goes to, as plugins send and follow it. */
+/** Messages that plugins send to a conversation, and the runs that receive them. */
 import t from 'tap'
 import type { Test } from 'tap'
-import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { AgentRef } from '../../../core/plugin.ts'
 import type { OpenQuestion, NewMessage, RunListener } from '../../../plugins/runs/contract.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 
-/** Lends its context to the test. */
-const helper = `export default {
-	name: 'helper',
-	needs: ['runs'],
-	start(ctx) {
-		globalThis.lentByConverseHelper = ctx
-		ctx.defer(() => delete globalThis.lentByConverseHelper, 'what was lent')
-	},
-}
-`
-const config = 'plugins: { helper: true }\n'
-const gateway = await startGateway({ config, files: { 'plugins/helper/index.js': helper } })
+const probe = contextProbe()
+const gateway = await startGateway({ config: 'plugins: { probe: true }\n', files: probe.files })
 t.teardown(() => gateway.stop())
-const runs = () => (globalThis as unknown as { lentByConverseHelper: Context }).lentByConverseHelper.use('runs')
+const runs = () => probe.context().use('runs')
 
 const asking = (question: string): string => `/tool ask ${JSON.stringify({ question })}`
 const spawning = (prompt: string): string => `/tool subagent.spawn ${JSON.stringify({ prompt })}`
@@ -30,13 +21,17 @@ async function agent(t: Test, name: string): Promise<Followed & { ref: AgentRef 
 	const { agent_uid: uid } = await runs().get(await followed.complete('hello'))
 	return { ...followed, ref: { name, uid } }
 }
-const message = (prompt: string, more: Partial<NewMessage> = {}): NewMessage => ({ prompt, trigger: 'api', ...more })
+const message = (prompt: string, fields: Partial<NewMessage> = {}): NewMessage => ({
+	prompt,
+	trigger: 'api',
+	...fields,
+})
 
-void t.test('a message starts a run, and its pieces and events lead to the result', async (t) => {
+void t.test('a message starts a run, and its listener receives pieces, events and the result', async (t) => {
 	const { ref } = await agent(t, 'ada')
 	const pieces: string[] = []
 	const types = new Set<string>()
-	const answerTo = (): never => t.fail('nothing is asked here') as never
+	const answerTo = (): never => t.fail('the run asks no question') as never
 	const { run_id, result } = await runs().converse(ref, message('Say this.', { answerTo }), {
 		text: (piece) => pieces.push(piece),
 		event: ({ event_type }) => types.add(event_type),
@@ -52,10 +47,10 @@ void t.test('a message starts a run, and its pieces and events lead to the resul
 	t.match(await runs().result(await runs().get(run_id)), { status: 'completed', text })
 	await t.rejects(runs().follow('none'), { code: 'not_found' })
 	t.equal(await runs().find('none'), undefined)
-	t.equal(await runs().stop(run_id), false, 'it has ended')
+	t.equal(await runs().stop(run_id), false, 'the run has ended')
 })
 
-void t.test('a question is the result, and the next message answers it or starts a run behind it', async (t) => {
+void t.test('a question is the result, and the next message answers it or starts another run', async (t) => {
 	const { ref } = await agent(t, 'bob')
 	const first = await runs().converse(ref, message(asking('Which?')))
 	const { question, text } = await first.result
@@ -84,7 +79,7 @@ void t.test('a question is the result, and the next message answers it or starts
 	await third.result
 })
 
-void t.test('a question that was answered just before leads to a new run', async (t) => {
+void t.test('a message starts a new run if the question was answered just before', async (t) => {
 	const { ref, ended } = await agent(t, 'late')
 	const first = await runs().converse(ref, message(asking('Who?')))
 	await first.result
@@ -102,13 +97,13 @@ void t.test('a question that was answered just before leads to a new run', async
 	t.match(await second.result, { status: 'completed', text: /I do/ })
 })
 
-void t.test('a listener that asks relays questions, also those of sub-agents', async (t) => {
+void t.test('a listener with ask receives questions, also those of sub-agents', async (t) => {
 	const { ref, call } = await agent(t, 'cid')
 	const asked: [OpenQuestion, boolean][] = []
 	const { run_id, result } = await runs().converse(ref, message(`${asking('One?')}\n${spawning(asking('Two?'))}`), {
-		async ask(one, _, isBelow) {
-			asked.push([one, isBelow])
-			return `answer to ${one.question}`
+		async ask(question, _, isOfSubagent) {
+			asked.push([question, isOfSubagent])
+			return `answer to ${question.question}`
 		},
 	})
 	t.match(await result, { status: 'completed', text: /answer to One\?[^]*answer to Two\?/ })
@@ -164,7 +159,7 @@ void t.test('when the caller leaves, the run continues or is stopped', async (t)
 	t.equal((await ended(continued)).event_type, 'run.completed')
 	t.equal((await ended(await leaving({ stopsRun: true }))).event_type, 'run.stopped')
 
-	// Before anything could be sent.
+	// The signal is aborted before the message is sent.
 	const reason = new Error('never there')
 	const early = await runs().converse(ref, message('hello'), { signal: AbortSignal.abort(reason), stopsRun: true })
 	await t.rejects(early.result, reason)

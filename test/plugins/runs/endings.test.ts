@@ -1,4 +1,4 @@
-/** How runs end that their model does not end well: empty and cut answers, limits, repeated calls. */
+/** Runs whose model returns empty or truncated answers, or repeats calls. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
@@ -12,7 +12,7 @@ t.teardown(() => gateway.stop())
 t.teardown(() => model.stop())
 const ada = await follow(t, gateway, 'ada')
 
-void t.test('an empty answer is asked for again, and the run never completes with one', async (t) => {
+void t.test('an empty answer is retried, and never completes a run', async (t) => {
 	model.on('say something', { text: '' }, { text: '   ' }, 'unused')
 	model.on(/your answer was empty/, 'Something.')
 	const run_id = await ada.complete('say something')
@@ -25,7 +25,7 @@ void t.test('an empty answer is asked for again, and the run never completes wit
 	t.match(await ada.read(filtered), { status: 'failed', answer: null, finish_reason: null })
 })
 
-void t.test('an answer that was cut off is continued, and streamed as one', async (t) => {
+void t.test('a truncated answer is continued, and streamed as one', async (t) => {
 	const usage = { prompt_tokens: 10, completion_tokens: 5 }
 	model.on('tell a story', { text: 'Once upon a time there was', finishReason: 'length', usage })
 	model.on(/was cut off/, { text: ' a gateway.', usage })
@@ -37,17 +37,17 @@ void t.test('an answer that was cut off is continued, and streamed as one', asyn
 		usage: { input_tokens: 20, output_tokens: 10 },
 	})
 	t.match((await ada.heard(run_id, 'model.continued')).payload, { characters: 26 })
-	const pieces = ada.stream.events.filter((one) => one.run_id === run_id && one.event_type === 'model.stream')
+	const pieces = ada.stream.events.filter((event) => event.run_id === run_id && event.event_type === 'model.stream')
 	t.equal(pieces.map(({ payload }) => payload.content).join(''), answer)
-	const replies = await gateway.request('POST', '/v1/chat/completions', {
+	const reply = await gateway.request('POST', '/v1/chat/completions', {
 		body: { model: 'ada', stream: true, messages: [{ role: 'user', content: 'tell a story' }] },
 	})
-	t.equal(replies.status, 200)
-	const deltas = String(replies.body).match(/(?<="content":)"[^"]*"/g) ?? []
+	t.equal(reply.status, 200)
+	const deltas = String(reply.body).match(/(?<="content":)"[^"]*"/g) ?? []
 	t.equal(deltas.map((delta) => JSON.parse(delta) as string).join(''), answer)
 })
 
-void t.test('an answer that was cut off is not continued beyond the tokens of the run', async (t) => {
+void t.test('a truncated answer is not continued above the token limit of the run', async (t) => {
 	const bob = await follow(t, gateway, 'bob', { config: { limits: { tokens: 1_000 } } })
 	const usage = { prompt_tokens: 900, completion_tokens: 200 }
 	model.on('tell without end', { text: 'Once upon', finishReason: 'length', usage })
@@ -57,7 +57,7 @@ void t.test('an answer that was cut off is not continued beyond the tokens of th
 	t.equal(bob.typesOf(run_id).filter((type) => type === 'model.continued').length, 0)
 })
 
-void t.test('the same call with the same result is remarked, and ends the run with what it has', async (t) => {
+void t.test('repeated calls with the same result add remarks, then end the run', async (t) => {
 	const again = { tools: [{ name: 'memory_stm_read', arguments: { key: 'none' } }] }
 	model.on('go round', ...Array.from({ length: 6 }, () => again), 'I found no note.')
 	const run_id = await ada.complete('go round')
@@ -72,7 +72,7 @@ void t.test('the same call with the same result is remarked, and ends the run wi
 	t.notOk(model.requests('go round').at(-1)?.tools)
 })
 
-void t.test('what is wrong with arguments is told together with what the model wrote', async (t) => {
+void t.test('an error of invalid arguments quotes them', async (t) => {
 	model.on('write badly', { tools: [{ name: 'memory_stm_read', arguments: '{"key": ada}' }] }, 'Sorry.')
 	await ada.complete('write badly')
 	const result = model.requests('write badly').at(-1)?.messages.at(-1)

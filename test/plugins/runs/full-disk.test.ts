@@ -1,4 +1,4 @@
-/** A gateway is killed during a run, and the disk is full when it starts again. */
+/** A restart with a full disk, after a kill during a run. */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { startHeldModel } from '../../support/held-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { eventually } from '../../support/wait.ts'
 
-void t.test('it starts, its data can be read, and the run continues once there is room', async (t) => {
+void t.test('the gateway starts and serves reads, and the run continues once there is space', async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({
@@ -21,13 +21,13 @@ void t.test('it starts, its data can be read, and the run continues once there i
 	await killed.kill()
 
 	const { statfsSync } = fs
-	const setRoom = (isFull: boolean): void => {
+	const setFull = (isFull: boolean): void => {
 		const full = (path: string) => Object.assign(statfsSync(path), { bavail: 0 })
 		Object.assign(fs, { statfsSync: isFull ? full : statfsSync })
 		syncBuiltinESMExports()
 	}
-	setRoom(true)
-	t.teardown(() => setRoom(false))
+	setFull(true)
+	t.teardown(() => setFull(false))
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
 	const status = async (): Promise<string> => (await gateway.request('GET', `/v1/runs/${body.run_id}`)).body.status
@@ -35,7 +35,7 @@ void t.test('it starts, its data can be read, and the run continues once there i
 	const refused = await gateway.request('POST', '/v1/agents', { body: { name: 'bob' } })
 	t.equal(refused.body.code, 'storage_full')
 
-	setRoom(false)
+	setFull(false)
 	void model.called('Go on.', 2).then((call) => call.answer('Done.'))
 	await eventually(async () => (await status()) === 'completed')
 })

@@ -1,4 +1,4 @@
-/** Version 0.1.0 wrote the record of a run after its log: a home where a crash came between is still read. */
+/** Version 0.1.0 wrote the record of a run after its log. The gateway repairs a home in which a crash happened in between. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -16,7 +16,7 @@ interface Before {
 	run: RunRecord
 }
 
-/** A home whose only run has got as far as `event`, with its record and its conversation as they were before that. */
+/** A home whose only run has the event `event`, with the record and the queue as they were before it. */
 async function homeBehind(t: Test, prompt: string, event: string): Promise<Before> {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -50,7 +50,7 @@ async function eventsOf(gateway: TestGateway, run_id: string): Promise<string[]>
 	return body.events.map(({ event_type }: { event_type: string }) => event_type)
 }
 
-void t.test('an ended run', async (t) => {
+void t.test('an ended run is completed in its record', async (t) => {
 	const { home, run } = await homeBehind(t, 'hello', 'run.completed')
 	const gateway = await start(t, home)
 	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body
@@ -64,7 +64,7 @@ void t.test('an ended run', async (t) => {
 	)
 })
 
-void t.test('an ended run that is stopped before anybody takes it up', async (t) => {
+void t.test('an ended run that is cancelled before its record is repaired stays completed', async (t) => {
 	const { home, run } = await homeBehind(t, 'hello', 'run.completed')
 	const gateway = await start(t, home)
 	await gateway.request('POST', `/v1/runs/${run.run_id}/cancel`)
@@ -73,7 +73,7 @@ void t.test('an ended run that is stopped before anybody takes it up', async (t)
 	t.notOk((await eventsOf(gateway, run.run_id)).includes('run.stopped'))
 })
 
-void t.test('a paused run', async (t) => {
+void t.test('a paused run keeps its question and continues', async (t) => {
 	const { home, run } = await homeBehind(t, '/tool ask {"question": "Which?"}', 'run.paused')
 	const gateway = await start(t, home)
 	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body

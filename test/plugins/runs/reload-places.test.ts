@@ -1,4 +1,4 @@
-/** What a reload of the plugin does with runs in progress and with those that wait: each keeps one place, or waits for one. */
+/** Reloads of the plugin during runs: each run keeps its one place, or waits for one. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -35,14 +35,14 @@ workers: { threads: 1, runs_per_thread: 3 }
 	const reloaded = stream.waitFor('config.reloaded')
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), `${config}runs: { max_waiting: 77 }\n`)
 	await reloaded
-	// In the reserve; by then the new instance has claimed what there is.
+	// It runs in the reserve. Once it has ended, the new instance has claimed the other runs.
 	const other = await bob.start('after the reload')
 	;(await model.called('after the reload')).answer('Done.')
 	await bob.ended(other)
 
 	for (const prompt of ['first', 'second']) (await model.called(prompt)).answer('Done.')
 	;(await model.called('waits')).answer('Done.')
-	// The third still works. There are two places, and nobody waits.
+	// The third run still works. Two places are free, and no run waits.
 	ids.push(waiting, await start('fourth'), await start('fifth'))
 	await model.called('fourth')
 	await model.called('fifth')
@@ -52,5 +52,5 @@ workers: { threads: 1, runs_per_thread: 3 }
 		t.equal(ada.typesOf(id).filter((type) => type === 'run.started').length, 1)
 		t.notOk(ada.typesOf(id).includes('run.resumed'))
 	}
-	t.equal(model.calls.length, 7, 'each is asked once')
+	t.equal(model.calls.length, 7, 'each run makes one model call')
 })

@@ -1,13 +1,13 @@
-/** When another run of an agent may wait, and how often its conversations are read to know that. */
+/** Limits of waiting runs, and how often they require reading the conversations of an agent. */
 import t from 'tap'
 import type { RoomDeps } from '../../../plugins/runs/room.ts'
 import { openRoom } from '../../../plugins/runs/room.ts'
 
-/** `conversations`: how many runs each has. */
+/** `conversations`: the number of runs of each; `placeless`: runs that wait for a thread. */
 function open(limit: number, conversations: number[], placeless = 0) {
-	const state = { conversations, placeless, counts: 0 }
+	const state = { conversations, placeless, reads: 0 }
 	const list = async function* (): AsyncGenerator<unknown> {
-		state.counts++
+		state.reads++
 		for (const length of state.conversations) yield { value: { runs: Array.from({ length }, String) } }
 	}
 	const deps = {
@@ -19,16 +19,16 @@ function open(limit: number, conversations: number[], placeless = 0) {
 	return { state, check: openRoom(deps) }
 }
 
-void t.test('runs that wait for a thread are counted once, until they could reach the limit', async (t) => {
+void t.test('runs that wait for a thread need one read until they can reach the limit', async (t) => {
 	const { state, check } = open(10, [], 1)
 	for (; state.placeless < 10; state.placeless++) await check('ada', 0, false)
-	t.equal(state.counts, 1)
+	t.equal(state.reads, 1)
 	await t.rejects(check('ada', 0, false), { code: 'queue_full', message: /^10 runs of this agent wait already/ })
 	state.placeless = 9
 	await check('ada', 0, false)
 })
 
-void t.test('runs behind others of their conversation count, the owed ones too', async (t) => {
+void t.test('queued runs of a conversation count, exempt ones too', async (t) => {
 	const { state, check } = open(4, [1])
 	const start = async (isExempt: boolean): Promise<void> => {
 		await check('ada', 1, isExempt)
@@ -39,14 +39,14 @@ void t.test('runs behind others of their conversation count, the owed ones too',
 	await start(true)
 	await start(false)
 	await t.rejects(start(false), { code: 'queue_full' })
-	await start(true) // it is not refused
+	await start(true) // an exempt run is accepted
 	await t.rejects(start(false), { code: 'queue_full', message: /^5 runs/ })
 	state.conversations = [3]
 	await start(false)
 })
 
-void t.test('a run that need not wait reads nothing', async (t) => {
+void t.test('a run that need not wait causes no read', async (t) => {
 	const { state, check } = open(1, [9, 9])
 	await check('ada', 0, false)
-	t.equal(state.counts, 0)
+	t.equal(state.reads, 0)
 })

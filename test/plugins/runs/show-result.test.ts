@@ -27,13 +27,13 @@ async function beginRun() {
 	}
 }
 
-void t.test('a result within the limit stays as it is, and nothing else is stored', async (t) => {
+void t.test('a result within the limit is unchanged and not stored separately', async (t) => {
 	const run = await beginRun()
 	t.equal(await run.keep('a', 'x'.repeat(1024)), 'x'.repeat(1024))
 	t.equal(await run.read('a', 0), undefined)
 })
 
-void t.test('the note leads to the first character that is not shown, and reading on to the last', async (t) => {
+void t.test('reading from the offset in the note returns the rest of the result', async (t) => {
 	const run = await beginRun()
 	const text = Array.from({ length: 100_000 }, (_, at) => `${at} `).join('')
 	const content = await run.keep('a', text)
@@ -51,7 +51,7 @@ void t.test('the note leads to the first character that is not shown, and readin
 	t.ok(content.endsWith(text.slice(-256)))
 })
 
-void t.test('no part ends in the middle of a character, wherever it begins', async (t) => {
+void t.test('parts never end within a character', async (t) => {
 	for (const shift of ['', 'x']) {
 		const run = await beginRun()
 		const text = shift + '😀'.repeat(PIECE)
@@ -67,7 +67,7 @@ void t.test('no part ends in the middle of a character, wherever it begins', asy
 	}
 })
 
-void t.test('any text is read back whole in steps of any size', async () => {
+void t.test('any text can be read completely, in steps of any size', async () => {
 	await fc.assert(
 		fc.asyncProperty(
 			anyText({ minLength: 1100, maxLength: 1500 }),
@@ -89,7 +89,7 @@ void t.test('any text is read back whole in steps of any size', async () => {
 	)
 })
 
-void t.test('ids of calls may hold anything', async (t) => {
+void t.test('ids of calls can contain any characters', async (t) => {
 	for (const call_id of ['a:b', '', 'x\0y', 'ö'.repeat(500), '../..', `\ud800`]) {
 		const run = await beginRun()
 		await run.keep(call_id, 'x'.repeat(2000))
@@ -103,7 +103,7 @@ void t.test('ids of calls may hold anything', async (t) => {
 		t.equal(parseResultId(id), undefined, id)
 })
 
-void t.test('one result, and all of a run, are stored up to a limit, and the note says so', async (t) => {
+void t.test('results have a limit each and per run, which the note states', async (t) => {
 	const run = await beginRun()
 	const first = await run.keep('0', `${'x'.repeat(9 * MI)}end`)
 	t.match(first, `of ${9 * MI + 3} characters are left out here; the first ${8 * MI} are stored; read on with`)
@@ -115,7 +115,7 @@ void t.test('one result, and all of a run, are stored up to a limit, and the not
 	t.equal(await run.read('late', 0), undefined)
 })
 
-void t.test('results of concurrent calls do not exceed the limit of the run together', async (t) => {
+void t.test('results of concurrent calls do not exceed the limit of the run', async (t) => {
 	const run = await beginRun()
 	const ids = Array.from({ length: 10 }, (_, at) => String(at))
 	const texts = await Promise.all(ids.map((id) => run.keep(id, 'x'.repeat(8 * MI))))

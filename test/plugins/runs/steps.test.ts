@@ -1,4 +1,4 @@
-/** What a run did, as GET /v1/runs/{run_id}/steps and `svc runs steps` show it. */
+/** GET /v1/runs/{run_id}/steps and `svc runs steps`. */
 import t from 'tap'
 import type { RunStep } from '../../../plugins/runs/steps.ts'
 import { svcFor } from '../../support/cli.ts'
@@ -53,7 +53,7 @@ void t.test('each model call and each tool call is a step, with its times, token
 	t.match(shown.stdout, /memory\.stm_write .*invalid_arguments/)
 })
 
-void t.test('a call that is in progress, or was cut off, has no end; a failed one has its error', async (t) => {
+void t.test('a call in progress has no end, a failed one has its error', async (t) => {
 	model.on('ask me', { tools: [{ name: 'ask', arguments: { question: 'Well?' } }] }, 'Fine.')
 	const waiting = await ada.start('ask me')
 	await ada.heard(waiting, 'run.paused')
@@ -67,7 +67,7 @@ void t.test('a call that is in progress, or was cut off, has no end; a failed on
 	refused(t, await gateway.request('GET', '/v1/runs/none/steps'), { status: 404, code: 'not_found' })
 })
 
-void t.test('a text of a step is short, whatever a model wrote', async (t) => {
+void t.test('texts of steps are truncated', async (t) => {
 	const name = 'x'.repeat(900 * 1024)
 	model.on('long name', { tools: [{ name, arguments: {}, id: `id-${'y'.repeat(500)}` }] }, 'Done.')
 	const cleo = await follow(t, gateway, 'cleo', {

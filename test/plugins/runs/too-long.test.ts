@@ -1,4 +1,4 @@
-/** What a refusal of a request as too long teaches: enough for its run, and nothing that keeps others from being asked. */
+/** Limits that the gateway learns when a model rejects a request as too long. They must not prevent later runs. */
 import t from 'tap'
 import type { ModelAnswer } from '../../../core/protocol.ts'
 import { contextWith, learnFrom } from '../../../plugins/runs/context.ts'
@@ -10,34 +10,34 @@ import { startScriptedModels } from '../../support/scripted-model.ts'
 import { latest, startSmallModel } from '../../support/small-model.ts'
 import type { SmallModel, SmallReply } from '../../support/small-model.ts'
 
-/** Tells no limit. */
+/** An error that states no limit. */
 const refusal = { status: 400, message: 'The prompt is too long.' }
 
-/** What was learned of a model holds for the whole process, so each test has a provider of its own. */
+/** Learned limits of a model apply to the whole process, so each test has its own provider. */
 const configOf = ({ url }: SmallModel, name: string): string =>
 	`providers:\n  ${name}: {kind: openai, base_url: '${url}', api_key: test, model: m, context_window: 32768}\n`
 
-void t.test('after prompts that are refused as too long, the model is still sent others', async (t) => {
+void t.test('after prompts that are too long, the model still receives others', async (t) => {
 	const model = await startSmallModel(t, Infinity, (request): SmallReply =>
 		latest(request).prompt.startsWith('Read this') ? refusal : 'Noted.',
 	)
 	const gateway = await startGateway({ config: configOf(model, 'dense') })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
-	const tryTo = async (prompt: string) => ada.ended(await ada.start(prompt))
+	const run = async (prompt: string) => ada.ended(await ada.start(prompt))
 	for (let n = 0; n < 8; n++)
-		t.match(await tryTo(`Read this, ${n}: ${'a b c d e '.repeat(500)}`), {
+		t.match(await run(`Read this, ${n}: ${'a b c d e '.repeat(500)}`), {
 			event_type: 'run.failed',
 			payload: { code: 'context_too_long', error: /The prompt is too long/ },
 		})
-	t.equal((await tryTo('Hello.')).event_type, 'run.completed')
+	t.equal((await run('Hello.')).event_type, 'run.completed')
 })
 
-void t.test('a conversation is shortened until its model takes it, and from then on as short', async (t) => {
-	let refused = 0
+void t.test('a conversation is shortened until its model accepts it, and stays that short', async (t) => {
+	let rejections = 0
 	const model = await startSmallModel(t, Infinity, ({ messages, tools }): SmallReply => {
 		if (JSON.stringify([messages, tools]).length < 40_000) return 'Noted.'
-		refused++
+		rejections++
 		return refusal
 	})
 	const gateway = await startGateway({ config: configOf(model, 'silent') })
@@ -46,12 +46,12 @@ void t.test('a conversation is shortened until its model takes it, and from then
 	const counts: number[] = []
 	for (let n = 0; n < 12; n++) {
 		await ada.complete(`Page ${n}: ${'the harbour has many ships. '.repeat(250)}`)
-		counts.push(refused)
+		counts.push(rejections)
 	}
-	t.ok(refused >= 1 && refused <= 3, `refused after each run: ${counts.join(' ')}`)
+	t.ok(rejections >= 1 && rejections <= 3, `rejections after each run: ${counts.join(' ')}`)
 })
 
-void t.test('a window that the server states holds, however many answers follow', async (t) => {
+void t.test('a window that the server states stays, also after many answers', async (t) => {
 	const model = await startSmallModel(t, 12_000, () => 'Noted.')
 	const gateway = await startGateway({ config: configOf(model, 'stating') })
 	t.teardown(() => gateway.stop())
@@ -64,7 +64,7 @@ void t.test('a window that the server states holds, however many answers follow'
 	t.equal(model.refused(), 1)
 })
 
-void t.test('an answer that took several calls does not change the estimated size of a token', async (t) => {
+void t.test('an answer of several calls does not change the estimated size of a token', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
 	const { url, requests } = models.add(({ body }, n) => {
@@ -87,7 +87,7 @@ void t.test('an answer that took several calls does not change the estimated siz
 	t.ok(factor() < 1.5 * before, `${before} became ${factor()}`)
 })
 
-void t.test('an answer that the end of the window cuts off is asked for again with less', async (t) => {
+void t.test('an answer that the end of the window truncates is retried with a shorter request', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
 	const call = {
@@ -105,9 +105,9 @@ void t.test('an answer that the end of the window cuts off is asked for again wi
 			// Room for four pages of 1,700 tokens, and no more than the beginning of an answer after them.
 			window ||= size + 8_000
 			const room = window - size
-			const isAsked = /Which ship/.test(body.messages.at(-1).content)
+			const isQuestion = /Which ship/.test(body.messages.at(-1).content)
 			const [message, finish_reason, written] =
-				isAsked && room < 2_000 ? [cut, 'length', room] : [{ content: 'Noted.' }, 'stop', 2]
+				isQuestion && room < 2_000 ? [cut, 'length', room] : [{ content: 'Noted.' }, 'stop', 2]
 			return {
 				json: {
 					choices: [{ index: 0, message, finish_reason }],
@@ -132,18 +132,18 @@ void t.test('an answer that the end of the window cuts off is asked for again wi
 	}
 })
 
-void t.test('answers that a server limits are not taken for the end of the window', async (t) => {
+void t.test('a limit of the answer is not mistaken for the end of the window', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
 	const function_ = { name: 'memory_stm_write', arguments: '{"key": "sh' }
 	const { url, requests } = models.add(({ body }) => {
-		const isAsked = /Which ship/.test(body.messages.at(-1).content)
-		const message = isAsked ? { tool_calls: [{ index: 0, id: 'c1', function: function_ }] } : { content: 'Noted.' }
+		const isQuestion = /Which ship/.test(body.messages.at(-1).content)
+		const message = isQuestion ? { tool_calls: [{ index: 0, id: 'c1', function: function_ }] } : { content: 'Noted.' }
 		const usage = {
 			prompt_tokens: Math.ceil(JSON.stringify([body.messages, body.tools]).length / 4),
-			completion_tokens: isAsked ? 100 : 2,
+			completion_tokens: isQuestion ? 100 : 2,
 		}
-		return { json: { choices: [{ index: 0, message, finish_reason: isAsked ? 'length' : 'stop' }], usage } }
+		return { json: { choices: [{ index: 0, message, finish_reason: isQuestion ? 'length' : 'stop' }], usage } }
 	})
 	const gateway = await startGateway({ config: `providers:\n  short: {kind: openai, base_url: '${url}', model: m}\n` })
 	t.teardown(() => gateway.stop())
@@ -151,14 +151,14 @@ void t.test('answers that a server limits are not taken for the end of the windo
 	for (let n = 0; n < 6; n++) await ada.complete(`Page ${n}: ${'the harbour has many ships. '.repeat(250)}`)
 	const before = requests.length
 	t.equal((await ada.ended(await ada.start('Which ship?'))).event_type, 'run.failed')
-	t.equal(requests.length - before, 2, 'it tries once whether a shorter request helps')
+	t.equal(requests.length - before, 2, 'one retry with a shorter request')
 	t.equal(
 		contextWith({}, [{ provider: 'short', kind: 'openai', model: 'm', timeout_ms: 1 }], NO_MARKS).limits['short/m'],
 		undefined,
 	)
 })
 
-void t.test('an answer that is cut off for another reason states what to change', async (t) => {
+void t.test('the error of an answer that is truncated for another reason states what to change', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
 	const call = {
@@ -201,7 +201,7 @@ const answer = (fields: Partial<ModelAnswer>): ModelAnswer => ({
 	...fields,
 })
 
-void t.test('a learned limit rises with each answer, and is never below what the model has taken', (t) => {
+void t.test('a learned limit increases with each answer, and is never below an accepted request', (t) => {
 	const order = { provider: 'learned', kind: 'openai' as const, model: 'm', timeout_ms: 1 }
 	const limit = (): number | undefined => contextWith({}, [order], NO_MARKS).limits['learned/m']
 	learnFrom(answer({ limit: 4_000 }))
@@ -213,11 +213,11 @@ void t.test('a learned limit rises with each answer, and is never below what the
 	learnFrom(answer({ limit: 3_000 }))
 	t.equal(limit(), 6_000)
 	for (let n = 0; n < 1_000; n++) learnFrom(answer({}))
-	t.equal(limit(), undefined, 'the limit is gone in the end')
+	t.equal(limit(), undefined, 'the limit is removed in the end')
 	t.end()
 })
 
-void t.test('a stated window holds until the settings change, or the model takes more', (t) => {
+void t.test('a stated window stays until the settings change or the model accepts more', (t) => {
 	const order = {
 		provider: 'stated',
 		kind: 'openai' as const,
@@ -230,20 +230,20 @@ void t.test('a stated window holds until the settings change, or the model takes
 		contextWith({}, [{ ...order, ...changed }], NO_MARKS).limits['stated/m']
 	const learn = (fields: Partial<ModelAnswer>): void => learnFrom(answer({ provider: 'stated', ...fields }), [order])
 	learn({ limit: 6_000, window: 8_192 })
-	t.equal(limit(), 6_881, 'with room for an answer, which the settings of the agent may limit')
+	t.equal(limit(), 6_881, 'the limit leaves room for an answer, which max_tokens may limit')
 	t.equal(limit({ params: { max_tokens: 100 } }), 7_768)
 	for (let n = 0; n < 1_000; n++) learn({})
 	t.equal(limit(), 6_881)
 	for (const changed of [{ base_url: 'http://b/v1' }, { context_window: 65_536 }])
 		t.equal(limit(changed), undefined, JSON.stringify(changed))
 	learn({ limit: 3_000, window: 4_096 })
-	t.equal(limit(), 3_440, 'the newest statement counts')
+	t.equal(limit(), 3_440, 'the latest stated window applies')
 	learn({ usage: { input_tokens: 4_097, output_tokens: 1 } })
 	t.equal(limit(), undefined)
 	learn({ limit: 3_000, window: 8_192 })
 	const { now } = Date
 	t.teardown(() => (Date.now = now))
 	Date.now = () => now() + 25 * 60 * 60 * 1000
-	t.equal(limit(), undefined, 'after a day the server is asked again')
+	t.equal(limit(), undefined, 'a stated window expires after a day')
 	t.end()
 })

@@ -14,6 +14,7 @@ import { answeredCall, callTool } from '../../../plugins/runs/tool-call.ts'
 import type { CallResult, CallSite } from '../../../plugins/runs/tool-call.ts'
 import { specOf } from '../../../plugins/runs/tool-specs.ts'
 import { findTool } from '../../../sandbox/wire-name.ts'
+import { eventually } from '../../support/wait.ts'
 
 const logger = openLog({ level: 'silent', format: 'json' })
 const agent = { name: 'ada', uid: 'uid-of-ada' }
@@ -26,7 +27,7 @@ const echo: ToolDefinition = {
 	run: (args) => args,
 }
 
-/** A run's log on the in-memory engine, and what it holds by now. */
+/** A run with its log in the in-memory engine. */
 async function beginRun() {
 	const engine = openMemory()
 	const bus = openEventBus(engine.log, logger)
@@ -61,7 +62,7 @@ function contentOf(result: CallResult): unknown {
 	return result.status === 'done' ? JSON.parse(result.content) : result
 }
 
-void t.test('a call is journalled with its result, as one whole with the event of its end', async (t) => {
+void t.test('the result of a call is journalled together with its last event', async (t) => {
 	const run = await beginRun()
 	const result = await run.call([echo], { arguments: '{"text":"hi"}' })
 	t.strictSame(result, { status: 'done', ok: true, content: '{"text":"hi","times":1}' })
@@ -80,7 +81,7 @@ void t.test('a call is journalled with its result, as one whole with the event o
 	t.strictSame(await run.steps(), [{ kind: 'tool', call_id: 'call-1', ok: true, content: '{"text":"hi","times":1}' }])
 })
 
-void t.test('a tool learns where it is called, and under which key', async (t) => {
+void t.test('a tool receives the place and the key of its call', async (t) => {
 	const run = await beginRun()
 	let seen: ToolCall | undefined
 	await run.call([{ ...echo, run: (_args, call) => void (seen = call) }], { arguments: '{"text":"hi"}' })
@@ -111,7 +112,7 @@ void t.test('the signal of a call aborts with the run, but not once the call has
 	)
 })
 
-void t.test('events of a tool stand between those of its beginning and its end', async (t) => {
+void t.test('events of a tool are between those of the start and the end of its call', async (t) => {
 	const run = await beginRun()
 	const tool: ToolDefinition = {
 		...echo,
@@ -125,7 +126,7 @@ void t.test('events of a tool stand between those of its beginning and its end',
 	t.strictSame(types, ['primitive.called', 'memory.stored', 'primitive.result'])
 })
 
-void t.test('an unknown tool is a result that names the tools there are', async (t) => {
+void t.test('a call of an unknown tool returns the names of the tools', async (t) => {
 	const run = await beginRun()
 	const result = await run.call([echo], { name: 'test.nothing' })
 	t.match(result, { status: 'done', ok: false })
@@ -156,7 +157,7 @@ void t.test('malformed arguments never reach the tool', async (t) => {
 	}
 })
 
-void t.test('arguments that the schema does not take never reach the tool', async (t) => {
+void t.test('arguments that do not match the schema never reach the tool', async (t) => {
 	for (const [args, message] of [
 		[{}, /"text" is required/],
 		[{ text: 7 }, /"text" must be a string/],
@@ -174,7 +175,7 @@ void t.test('arguments that the schema does not take never reach the tool', asyn
 	}
 })
 
-void t.test('arguments named like parts of a prototype change nothing', async (t) => {
+void t.test('arguments cannot change a prototype', async (t) => {
 	const own = await beginRun()
 	let seen: Record<string, unknown> = {}
 	await own.call([{ ...echo, run: (args) => void (seen = args) }], { arguments: '{"text":"hi","__proto__":{"x":9}}' })
@@ -187,7 +188,7 @@ void t.test('arguments named like parts of a prototype change nothing', async (t
 	t.notOk('x' in {})
 })
 
-void t.test('no arguments at all are an empty object', async (t) => {
+void t.test('empty arguments are an empty object', async (t) => {
 	const run = await beginRun()
 	let seen: unknown
 	await run.call([{ name: 'test.now', description: '', run: (args) => void (seen = args) }], {
@@ -205,7 +206,7 @@ void t.test('a tool with a JSON Schema checks its arguments itself', async (t) =
 	t.strictSame(specOf(tool).parameters, parameters)
 })
 
-void t.test("a fault's code and message reach the model, anything else only as tool_failed", async (t) => {
+void t.test('the model receives the code and message of a fault, and tool_failed for other errors', async (t) => {
 	const first = await beginRun()
 	const fault = (): never => {
 		throw new Fault('conflict', 'the slug is taken; choose another one')
@@ -223,7 +224,7 @@ void t.test("a fault's code and message reach the model, anything else only as t
 	t.match(contentOf(await second.call([{ ...echo, run: bug }], args)), { error: { code: 'tool_failed' } })
 })
 
-void t.test('a result that is no plain data is a failure of the tool', async (t) => {
+void t.test('a result that is not plain data fails the call', async (t) => {
 	const cycle: Record<string, unknown> = {}
 	cycle.self = cycle
 	for (const value of [cycle, 7n]) {
@@ -233,7 +234,7 @@ void t.test('a result that is no plain data is a failure of the tool', async (t)
 	}
 })
 
-void t.test('a tool without a result answers null, a text stays as it is', async (t) => {
+void t.test('a missing result is null, and text is unchanged', async (t) => {
 	for (const [value, content] of [
 		[undefined, 'null'],
 		[null, 'null'],
@@ -245,7 +246,7 @@ void t.test('a tool without a result answers null, a text stays as it is', async
 	}
 })
 
-void t.test('a pause leaves the call open, and the answer closes it', async (t) => {
+void t.test('a paused call has no result until it is answered', async (t) => {
 	const run = await beginRun()
 	const tool: ToolDefinition = { ...echo, run: (_args, call) => call.pause({ question: 'Blue?', options: ['yes'] }) }
 	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
@@ -270,13 +271,13 @@ void t.test('a pause leaves the call open, and the answer closes it', async (t) 
 	])
 })
 
-void t.test('an answer finds its call also when the tool is gone meanwhile', async (t) => {
+void t.test('an answer completes its call also if the tool was removed', async (t) => {
 	const run = await beginRun()
 	const { event } = answeredCall([], { id: 'call-7', name: 'test.gone', arguments: '{}' }, 'yes', run.site)
 	t.match(event, { event_type: 'primitive.result', payload: { primitive: 'test.gone', call_id: 'call-7' } })
 })
 
-void t.test('a waiting call may fail in the end', async (t) => {
+void t.test('a paused call can fail', async (t) => {
 	const run = await beginRun()
 	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
 	const { event, step } = answeredCall([echo], request, new Fault('subagent_failed', 'it was stopped'), run.site)
@@ -284,7 +285,7 @@ void t.test('a waiting call may fail in the end', async (t) => {
 	t.match(step, { ok: false, content: '{"error":{"code":"subagent_failed","message":"it was stopped"}}' })
 })
 
-void t.test('a long result is abridged for the model and cut for the event, and both say its size', async (t) => {
+void t.test('a long result is abridged for the model and truncated in the event, with its size', async (t) => {
 	const run = await beginRun()
 	const result = await run.call([{ ...echo, run: () => 'a'.repeat(100_000) }], { arguments: '{"text":"hi"}' })
 	const content = result.status === 'done' ? result.content : ''
@@ -296,7 +297,7 @@ void t.test('a long result is abridged for the model and cut for the event, and 
 	t.equal(shown, `${'a'.repeat(16_384)}… [cut: ${100_000 - 16_384} more characters]`)
 })
 
-void t.test('long arguments and a long error are cut in the event', async (t) => {
+void t.test('long arguments and errors are truncated in the event', async (t) => {
 	const run = await beginRun()
 	const fail = (): never => {
 		throw new Fault('conflict', 'b'.repeat(100_000))
@@ -310,7 +311,7 @@ void t.test('long arguments and a long error are cut in the event', async (t) =>
 	t.ok(result.status === 'done' && result.content.length < 66_000)
 })
 
-void t.test('a call that must not be made twice is journalled before it begins', async (t) => {
+void t.test('the start of a call that must not be repeated is journalled', async (t) => {
 	const run = await beginRun()
 	let before: readonly unknown[] = []
 	const tool: ToolDefinition = {
@@ -322,11 +323,11 @@ void t.test('a call that must not be made twice is journalled before it begins',
 		},
 	}
 	await run.call([tool], { arguments: '{"text":"hi"}' })
-	t.strictSame(before, [{ kind: 'begun', call_id: 'call-1' }], 'durable when the tool begins')
+	t.strictSame(before, [{ kind: 'begun', call_id: 'call-1' }], 'the step is durable when the tool begins')
 	t.match(await run.steps(), [{ kind: 'begun' }, { kind: 'tool', ok: true }])
 })
 
-void t.test('a tool with events of its own is not repeatable unless it says so', async (t) => {
+void t.test('a tool with custom events is not repeatable by default', async (t) => {
 	const events = {
 		called: 'mcp.called',
 		result: 'mcp.result',
@@ -336,19 +337,19 @@ void t.test('a tool with events of its own is not repeatable unless it says so',
 	const first = await beginRun()
 	await first.call([{ ...echo, events }], { arguments: '{"text":"hi"}' })
 	t.match(await first.steps(), [{ kind: 'begun' }, { kind: 'tool' }])
-	const heard = await first.events()
+	const emitted = await first.events()
 	t.strictSame(
-		heard.map((event) => event.event_type),
+		emitted.map((event) => event.event_type),
 		['mcp.called', 'mcp.result'],
 	)
-	for (const { payload } of heard) t.match(payload, { server: 'files', tool: 'read', call_id: 'call-1' })
+	for (const { payload } of emitted) t.match(payload, { server: 'files', tool: 'read', call_id: 'call-1' })
 
 	const second = await beginRun()
 	await second.call([{ ...echo, events, repeatable: true }], { arguments: '{"text":"hi"}' })
 	t.match(await second.steps(), [{ kind: 'tool' }])
 })
 
-void t.test('an interrupted call is not made again, and the model is told that its outcome is unknown', async (t) => {
+void t.test('an interrupted call is not repeated, and its result states that the outcome is unknown', async (t) => {
 	const run = await beginRun()
 	let calls = 0
 	const tool: ToolDefinition = { ...echo, repeatable: false, run: () => ++calls }
@@ -359,11 +360,11 @@ void t.test('an interrupted call is not made again, and the model is told that i
 	t.match(await run.steps(), [{ kind: 'tool', call_id: 'call-1', ok: false }])
 })
 
-void t.test('a result that comes after the log was closed is thrown away', async (t) => {
+void t.test('a result that arrives after the log was closed is discarded', async (t) => {
 	const run = await beginRun()
 	const { promise, resolve } = Promise.withResolvers<string>()
 	const call = run.call([{ ...echo, run: () => promise }], { arguments: '{"text":"hi"}' })
-	await whileEmpty(run.events)
+	await eventually(run.events, ({ length }) => length > 0)
 	run.log.close()
 	resolve('late')
 	await t.rejects(call, { code: 'stopped' })
@@ -391,13 +392,13 @@ void t.test('a tool is found by its name, by the name that a model sees, and by 
 		{ ...echo, name: 'memory_stm_read' },
 	]
 	t.equal(findTool(tools, 'memory.stm_read'), tools[0])
-	t.equal(findTool(tools, 'memory_stm_read'), tools[2], 'the exact name wins')
+	t.equal(findTool(tools, 'memory_stm_read'), tools[2], 'the exact name takes precedence')
 	t.equal(findTool(tools.slice(0, 2), 'memory_stm_read'), tools[0])
 	t.equal(findTool(tools, 'Weather report'), tools[1])
 	t.equal(findTool(tools, 'weather'), undefined)
 })
 
-void t.test('arguments with very many mistakes are refused for the first of them', async (t) => {
+void t.test('arguments with very many errors are rejected with the first one', async (t) => {
 	const run = await beginRun()
 	const list: ToolDefinition = { ...echo, parameters: Joi.object({ texts: Joi.array().items(Joi.string()) }) }
 	const messageOf = async (count: number): Promise<string> => {
@@ -408,7 +409,7 @@ void t.test('arguments with very many mistakes are refused for the first of them
 	t.match(await messageOf(50_000), /are wrong: "texts\[0\]" must be a string$/)
 })
 
-void t.test('a model is told of a tool by a JSON Schema that takes no unknown keys', async (t) => {
+void t.test('the JSON Schema of a tool rejects unknown keys', async (t) => {
 	t.strictSame(specOf(echo), {
 		name: 'test.echo',
 		description: 'Answers with its arguments.',
@@ -424,10 +425,10 @@ void t.test('a model is told of a tool by a JSON Schema that takes no unknown ke
 	t.strictSame(
 		specOf({ ...echo, parameters: sized }).parameters.properties,
 		{ pattern: { type: 'array', items: { type: 'string' } }, maxLength: { type: 'number', minimum: 1 } },
-		'lengths and patterns cost tokens in each request, and are checked all the same',
+		'lengths and patterns are checked, but omitted to save tokens',
 	)
 	const own = { type: 'object', properties: { text: { type: 'string', maxLength: 10 } } }
-	t.equal(specOf({ ...echo, parameters: own }).parameters, own, 'a JSON Schema is given as it is')
+	t.equal(specOf({ ...echo, parameters: own }).parameters, own, 'a JSON Schema is unchanged')
 	t.strictSame(specOf({ name: 'test.now', description: '', run: () => null }).parameters, {
 		type: 'object',
 		properties: {},
@@ -436,8 +437,3 @@ void t.test('a model is told of a tool by a JSON Schema that takes no unknown ke
 	t.strictSame(specOf({ ...echo, aliases: ['e'] }).aliases, ['e'])
 	t.equal(specOf({ ...echo, description: 'd'.repeat(10_000) }).description.length, 4096)
 })
-
-/** Settles once the run has events. */
-async function whileEmpty(events: () => Promise<unknown[]>): Promise<void> {
-	while ((await events()).length === 0) await new Promise(setImmediate)
-}
