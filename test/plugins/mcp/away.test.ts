@@ -1,4 +1,4 @@
-/** A server at an address that is away for a while: it is retried without end, and runs use its tools once it is back. */
+/** An HTTP server that is away for a while: it is retried without end, and runs use its tools once it is back. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
@@ -7,7 +7,7 @@ import { add, callTool, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
 
-/** Seconds for which it is away during ten runs; 60 for the whole of it. */
+/** Seconds for which it is away during ten runs; 60 in the long version. */
 const AWAY_S = Number(process.env.MCP_AWAY_S ?? 0)
 const RUNS = 10
 const TOOL = 'mcp__web__echo'
@@ -37,7 +37,7 @@ t.teardown(async () => {
 
 const hasFailedMoreThan = (n: number) => (server: Answer) => server.failures > n
 
-void t.test('runs that begin while a known server is away use its tools in the end', async (t) => {
+void t.test('runs that start while a known server is away use its tools once it is back', async (t) => {
 	const server = await startNotingServer(t)
 	const agents = await Promise.all(
 		Array.from({ length: RUNS }, async (_, n) => {
@@ -64,12 +64,12 @@ void t.test('runs that begin while a known server is away use its tools in the e
 	}
 })
 
-void t.test('one that nobody has reached yet is retried without end, and a run waits for its tools', async (t) => {
+void t.test('a server that was never reached is retried without end, and a run waits for its tools', async (t) => {
 	const server = await startNotingServer(t)
 	server.away(true)
 	const bea = await follow(t, gateway, 'bea', { config: { provider: 'offline' } })
 	const { id } = await add(bea, { name: 'web', transport: 'http', url: server.at('127.0.0.1') })
-	// Runs that wait for it cut the pauses between the attempts short.
+	// Runs that wait for the server shorten the pauses between the attempts.
 	const waiting = await bea.start('hello')
 	const away = await until(gateway, 'bea', id, hasFailedMoreThan(6))
 	t.match(away, { status: 'reconnecting', status_detail: /it is retried at least every 60 s/ })
@@ -79,7 +79,7 @@ void t.test('one that nobody has reached yet is retried without end, and a run w
 	t.equal(bea.stream.events.filter(({ event_type }) => event_type === 'mcp.disconnected').length, 0)
 })
 
-void t.test('a proxy that knows no server behind it for a while does not end the attempts', async (t) => {
+void t.test('a proxy that answers 404 while its server is away does not end the attempts', async (t) => {
 	const server = await startNotingServer(t)
 	const cleo = await follow(t, gateway, 'cleo', { config: { provider: 'offline' } })
 	const { id } = await add(cleo, { name: 'web', transport: 'http', url: server.at('127.0.0.1') })

@@ -1,4 +1,4 @@
-/** A server, by the official SDK, that tells that its list of tools has changed while a run is under way. */
+/** A server, by the official SDK, that changes its list of tools during a run. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
@@ -19,19 +19,19 @@ t.teardown(async () => {
 const toolsOf = ({ body }: HeldCall): Map<string, string> =>
 	new Map((body.tools as Answer[]).map(({ function: { name, description } }) => [name, description]))
 
-void t.test('a run keeps the list with which it began, and the next one gets the new list', async (t) => {
+void t.test('a run keeps the list of tools that it started with, and the next run gets the new list', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const { id } = await add(ada, stdio('own', servers.sdk))
-	const toolAt = (server: Answer): Answer => server.tools.find((tool: Answer) => tool.name === 'late')
+	const lateTool = (server: Answer): Answer => server.tools.find((tool: Answer) => tool.name === 'late')
 
 	const first = await ada.start('first')
 	;(await model.called('first')).callTool('mcp__own__grow', '{"name": "late"}')
-	await until(gateway, 'ada', id, (server) => toolAt(server) !== undefined)
+	await until(gateway, 'ada', id, (server) => lateTool(server) !== undefined)
 	const inFlight = await model.called('first', 2)
 	t.notOk(toolsOf(inFlight).has('mcp__own__late'))
 	inFlight.callTool('mcp__own__roots', '{}')
 	const later = await model.called('first', 3)
-	t.strictSame(toolsOf(later), toolsOf(inFlight), 'nor after the gateway knows the new list')
+	t.strictSame(toolsOf(later), toolsOf(inFlight), 'the same after the gateway has read the new list')
 	later.answer('done')
 	await ada.ended(first)
 
@@ -40,20 +40,20 @@ void t.test('a run keeps the list with which it began, and the next one gets the
 	t.equal(toolsOf(next).get('mcp__own__late'), 'Small.')
 
 	next.callTool('mcp__own__change', '{"name": "late"}')
-	const held = toolAt(await until(gateway, 'ada', id, (server) => toolAt(server).held))
+	const held = lateTool(await until(gateway, 'ada', id, (server) => lateTool(server).held))
 	t.match(held, { description: /^Large/, accepted: { description: 'Small.' } })
 	const unchanged = await model.called('second', 2)
 	t.strictSame(toolsOf(unchanged), toolsOf(next))
 	unchanged.callTool('mcp__own__late', '{}')
-	const told = await model.called('second', 3)
-	t.match(JSON.stringify((told.body.messages as Answer[]).at(-1)), /mcp__own__late/)
+	const refusal = await model.called('second', 3)
+	t.match(JSON.stringify((refusal.body.messages as Answer[]).at(-1)), /mcp__own__late/)
 	t.match((await ada.heard(second, 'primitive.failed', 1)).payload, { code: 'tool_unknown' })
-	told.answer('done')
+	refusal.answer('done')
 	await ada.ended(second)
 
 	const third = await ada.start('third')
 	const without = await model.called('third')
-	t.notOk(toolsOf(without).has('mcp__own__late'), 'it is held back until it is accepted')
+	t.notOk(toolsOf(without).has('mcp__own__late'), 'held back until it is accepted')
 	without.answer('done')
 	await ada.ended(third)
 

@@ -1,9 +1,9 @@
-/** A person who answers what the server of a tool asks. */
+/** A person who answers the questions of MCP servers. */
 import type { Test } from 'tap'
 import type { Answer } from '../../support/gateway.ts'
 import type { Followed } from '../../support/runs.ts'
 
-/** Answers each question of a run in turn, and then gives the text of its tool's result. */
+/** Answers the questions of a run in order. Returns the questions and, once the run has completed, the result of its tool. */
 export async function converse(
 	t: Test,
 	agent: Followed,

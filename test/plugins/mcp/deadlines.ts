@@ -1,40 +1,40 @@
-/** What a call's deadlines do, told from the timers of this process: no test has to wait for one, or to be faster than one. */
+/** Observes a call's deadlines by the timers of this process, so that no test waits for one or races against it. */
 import type { Test } from 'tap'
 
 export interface Deadlines {
-	/** How often one was set. */
+	/** How many were set so far. */
 	set(): number
-	/** Those that may still strike. */
-	running(): number
-	/** Has them strike now. */
-	strike(): void
+	/** How many are pending. */
+	pending(): number
+	/** Expires the pending ones now. */
+	expire(): void
 }
 
-/** Watches the timers of so many milliseconds from now on. Choose a number that nothing else in this process uses. */
+/** Observes timers of `ms` milliseconds from now on. Choose a number that nothing else in this process uses. */
 export function watchDeadlines(t: Test, ms: number): Deadlines {
 	const { setTimeout, clearTimeout } = globalThis
-	const running = new Map<unknown, () => void>()
+	const pending = new Map<unknown, () => void>()
 	let set = 0
 	globalThis.setTimeout = Object.assign((...args: Parameters<typeof setTimeout>) => {
 		const timer = setTimeout(...args)
 		if (args[1] === ms) {
 			set++
-			running.set(timer, args[0])
+			pending.set(timer, args[0])
 		}
 		return timer
 	}, setTimeout)
 	globalThis.clearTimeout = (timer) => {
-		running.delete(timer)
+		pending.delete(timer)
 		clearTimeout(timer)
 	}
 	t.teardown(() => Object.assign(globalThis, { setTimeout, clearTimeout }))
 	return {
 		set: () => set,
-		running: () => running.size,
-		strike() {
-			for (const [timer, act] of running) {
+		pending: () => pending.size,
+		expire() {
+			for (const [timer, callback] of pending) {
 				globalThis.clearTimeout(timer as NodeJS.Timeout)
-				act()
+				callback()
 			}
 		},
 	}

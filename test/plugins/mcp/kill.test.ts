@@ -1,4 +1,4 @@
-/** A gateway that is killed leaves processes behind; the next one ends them, and none but them. */
+/** A killed gateway leaves processes of its servers behind; the next gateway ends these and no others. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,6 +16,12 @@ import { eventually } from '../../support/wait.ts'
 
 const call = async (url: string, method: string, path: string, body?: object): Promise<Answer> =>
 	(await send(url + path, method, body ? { body } : {})).body
+/** Waits until a run has one of these statuses. */
+const reached = (url: string, run_id: string, ...statuses: string[]): Promise<Answer> =>
+	eventually<Answer>(
+		() => call(url, 'GET', `/v1/runs/${run_id}`),
+		({ status }) => statuses.includes(status),
+	)
 
 void t.test('a second signal to a stopping gateway kills the process groups of its MCP servers', async (t) => {
 	const home = makeHome()
@@ -28,17 +34,11 @@ void t.test('a second signal to a stopping gateway kills the process groups of i
 	const start = (tool: string): Promise<Answer> =>
 		call(gateway.url, 'POST', '/v1/agents/ada/runs', { prompt: `/tool mcp__own__${tool} {}`, conversation: tool })
 	const started = await start('children')
-	const { answer } = await eventually<Answer>(
-		() => call(gateway.url, 'GET', `/v1/runs/${started.run_id}`),
-		({ status }) => status === 'completed',
-	)
+	const { answer } = await reached(gateway.url, started.run_id, 'completed')
 	const [inGroup, outside] = (/\[(\d+),(\d+)\]/.exec(answer)?.slice(1) ?? []).map(Number) as [number, number]
 	t.teardown(() => process.kill(outside, 'SIGKILL'))
-	const { run_id } = await start('hang') // holds the gateway up
-	await eventually<Answer>(
-		() => call(gateway.url, 'GET', `/v1/runs/${run_id}`),
-		({ status }) => status === 'started',
-	)
+	const { run_id } = await start('hang') // delays the shutdown
+	await reached(gateway.url, run_id, 'started')
 	const ended = eventually(
 		() => {
 			gateway.child.kill('SIGINT')
@@ -50,7 +50,7 @@ void t.test('a second signal to a stopping gateway kills the process groups of i
 	t.strictSame(await gone([pid, inGroup]), [])
 })
 
-void t.test('servers of a gateway that was killed are ended by the next one', async (t) => {
+void t.test('a gateway ends the servers that its killed predecessor left behind', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await spawnGateway(home)
@@ -60,28 +60,24 @@ void t.test('servers of a gateway that was killed are ended by the next one', as
 	for (const name of ['one', 'two']) {
 		const { id } = await call(first.url, 'POST', '/v1/agents/ada/mcp', stdio(name, servers.fixture))
 		pids.push((await call(first.url, 'GET', `/v1/agents/ada/mcp/${id}`)).pid)
-		// Their input ends with the gateway, which a program may ignore; its children ignore everything.
+		// A program can ignore that its input ended with the gateway; its children ignore everything.
 		for (const tool of ['children', 'deaf']) {
 			const { run_id } = await call(first.url, 'POST', '/v1/agents/ada/runs', {
 				prompt: `/tool mcp__${name}__${tool} {}`,
 			})
-			let run: Answer
-			do {
-				await new Promise((resolve) => setTimeout(resolve, 20))
-				run = await call(first.url, 'GET', `/v1/runs/${run_id}`)
-			} while (run.status !== 'completed' && run.status !== 'failed')
+			const run = await reached(first.url, run_id, 'completed', 'failed')
 			t.equal(run.status, 'completed')
 			pids.push(...(/\[(\d+),(\d+)\]/.exec(run.answer)?.slice(1) ?? []).map(Number))
 		}
 	}
 	t.equal(pids.length, 6)
-	// The leader of the last group dies with nobody to clean up: its children are found by their mark.
+	// The leader of the last group dies while no gateway runs: its children are found by their mark.
 	await first.kill()
 	process.kill(pids[3] as number, 'SIGKILL')
 	t.strictSame(await gone([pids[3] as number]), [])
 	t.ok(pids.every((pid, at) => at === 3 || isRunning(pid)))
 
-	// What only looks like a leftover: the pid belongs to another process now.
+	// These only look like leftovers: the pid of one belongs to another process now, the other is truncated.
 	const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { stdio: 'ignore', detached: true })
 	await once(bystander, 'spawn')
 	t.teardown(() => bystander.kill('SIGKILL'))
@@ -99,14 +95,14 @@ void t.test('servers of a gateway that was killed are ended by the next one', as
 	t.strictSame(readdirSync(join(home, 'run')).includes('mcp') ? readdirSync(join(home, 'run/mcp')) : [], [])
 })
 
-const hasNoTable = process.platform === 'linux' ? false : 'there is no /proc'
+const skip = process.platform === 'linux' ? false : 'there is no /proc'
 void t.test(
-	'a server that has ended, but is still in the process table, is no leftover',
-	{ skip: hasNoTable },
+	'a server that has ended but is still in the process table is not reported as a leftover',
+	{ skip },
 	async (t) => {
 		const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
 		t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-		// The parent becomes another program, which collects no children.
+		// The parent becomes another program, which never collects its children.
 		const parent = spawn('sh', ['-c', 'tail -f /dev/null & echo $!; exec tail -f /dev/null'], {
 			stdio: ['ignore', 'pipe', 'ignore'],
 		})

@@ -1,24 +1,24 @@
-/** Processes of servers: lost and started again, and nothing of them left behind. */
+/** Processes of servers: they are restarted after a crash, and nothing of a removed server is left behind. */
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
-import type { TestGateway } from '../../support/gateway.ts'
 import { add, callTool, gone, isRunning, servers, stdio, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
 
-/** 100 for the whole of it. */
+/** 100 in the long version. */
 const SERVERS = Number(process.env.MCP_SERVERS ?? 6)
 
 const gateway = await startGateway({ config: 'mcp: {max_per_agent: 100}\n' })
 t.teardown(() => gateway.stop())
 
-const leftIn = (one: TestGateway): string[] => {
-	const folder = join(one.home, 'run/mcp')
+const filesOfServers = (home: string): string[] => {
+	const folder = join(home, 'run/mcp')
 	return existsSync(folder) ? readdirSync(folder) : []
 }
 
-void t.test('a server that crashes in a call: the run goes on, and the server comes back', async (t) => {
+void t.test('a server that crashes during a call is restarted, and the run continues', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const { id } = await add(ada, stdio('own', servers.fixture))
 	const crash = await callTool(ada, 'mcp__own__crash')
@@ -29,19 +29,19 @@ void t.test('a server that crashes in a call: the run goes on, and the server co
 	})
 	const { payload } = await ada.stream.waitFor('mcp.disconnected')
 	t.match(payload, { server: 'own', status: 'reconnecting', reason: /exit code 7/ })
-	// Offered all the time: this call waits for the connection.
+	// Its tools stay offered: this call waits for the connection.
 	t.equal((await callTool(ada, 'mcp__own__echo', { text: 'again' })).result, 'again')
 	t.match(await until(gateway, 'ada', id, ({ status }) => status === 'connected'), { failures: 1 })
 	t.ok((await ada.stream.waitFor('mcp.connected', 2)).event_id)
 })
 
-void t.test('one that fails again and again rests in error, until it is restarted', async (t) => {
+void t.test('a server that keeps failing stays in error until a run needs it or it is restarted', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	const { id } = await add(bea, stdio('broken', servers.fixture, '--exit'))
 	const { payload } = await bea.stream.waitFor('mcp.disconnected')
 	t.match(payload, { status: 'error', reason: /exit code 3/ })
-	const rests = await until(gateway, 'bea', id, ({ status }) => status === 'error')
-	t.match(rests, { failures: 5, pid: null, status_detail: /not retried until it is restarted or a run needs it/ })
+	const failed = await until(gateway, 'bea', id, ({ status }) => status === 'error')
+	t.match(failed, { failures: 5, pid: null, status_detail: /not retried until it is restarted or a run needs it/ })
 	t.equal(bea.stream.events.filter((event) => event.event_type === 'mcp.disconnected').length, 1)
 	// A run needs it half a minute later, and the clock was set back meanwhile.
 	const { now } = Date
@@ -56,24 +56,27 @@ void t.test('one that fails again and again rests in error, until it is restarte
 	await gateway.request('PATCH', `/v1/agents/bea/mcp/${id}`, { body: { enabled: false } })
 })
 
-void t.test('the first output: a byte order mark is skipped, and an invalid answer is reported in words', async (t) => {
-	const carl = await follow(t, gateway, 'carl')
-	const answering = (mark: string, info: string): string => `
+void t.test(
+	'a byte order mark before the first message is skipped; an invalid answer is explained in plain text',
+	async (t) => {
+		const carl = await follow(t, gateway, 'carl')
+		const programOf = (mark: string, info: string): string => `
 		process.stdout.write('${mark}')
 		require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
 			const { id, method, params } = JSON.parse(line)
 			const about = { protocolVersion: params?.protocolVersion, capabilities: {}, ${info} }
 			if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: method === 'initialize' ? about : {} }))
 		})`
-	const marked = stdio('marked', '-e', answering('\\ufeff', "serverInfo: { name: 'marked', version: '1' }"))
-	t.equal((await add(carl, marked)).status, 'connected')
-	const { id } = await add(carl, stdio('unnamed', '-e', answering('', '')))
-	const { last_error } = await until(gateway, 'carl', id, ({ failures }) => failures > 0)
-	t.match(last_error.message, /^its answer to "initialize" is not valid: serverInfo: [^{]*$/)
-	await gateway.request('PATCH', `/v1/agents/carl/mcp/${id}`, { body: { enabled: false } })
-})
+		const marked = stdio('marked', '-e', programOf('\\ufeff', "serverInfo: { name: 'marked', version: '1' }"))
+		t.equal((await add(carl, marked)).status, 'connected')
+		const { id } = await add(carl, stdio('unnamed', '-e', programOf('', '')))
+		const { last_error } = await until(gateway, 'carl', id, ({ failures }) => failures > 0)
+		t.match(last_error.message, /^its answer to "initialize" is not valid: serverInfo: [^{]*$/)
+		await gateway.request('PATCH', `/v1/agents/carl/mcp/${id}`, { body: { enabled: false } })
+	},
+)
 
-void t.test('a package that npx cannot start: the error has the reason, not the path of a log', async (t) => {
+void t.test('if npx cannot start a package, the error has the reason, not the path of a log', async (t) => {
 	const cora = await follow(t, gateway, 'cora')
 	const report = [
 		'code E404',
@@ -92,17 +95,17 @@ void t.test('a package that npx cannot start: the error has the reason, not the 
 	}
 })
 
-void t.test('a removed server takes its children along, also those that left its group', async (t) => {
+void t.test('removing a server ends its children, including those that left its process group', async (t) => {
 	const dora = await follow(t, gateway, 'dora')
 	const { id } = await add(dora, stdio('own', servers.fixture))
 	const children = JSON.parse((await callTool(dora, 'mcp__own__children')).result) as number[]
 	const { pid } = (await dora.call(`mcp/${id}`)).body
-	for (const one of [pid, ...children]) t.ok(isRunning(one))
+	for (const process_id of [pid, ...children]) t.ok(isRunning(process_id))
 	t.equal((await gateway.request('DELETE', `/v1/agents/dora/mcp/${id}`)).status, 204)
 	t.strictSame(await gone([pid, ...children]), [])
 })
 
-void t.test('a server that hears nothing is ended all the same', async (t) => {
+void t.test('a server that ignores SIGTERM is killed', async (t) => {
 	const emma = await follow(t, gateway, 'emma')
 	const { id } = await add(emma, stdio('own', servers.fixture))
 	await callTool(emma, 'mcp__own__deaf')
@@ -111,7 +114,7 @@ void t.test('a server that hears nothing is ended all the same', async (t) => {
 	t.strictSame(await gone([pid]), [])
 })
 
-void t.test('one that is switched on while it is being switched off comes back', async (t) => {
+void t.test('a server that is enabled while it is being disabled connects again', async (t) => {
 	const eva = await follow(t, gateway, 'eva')
 	const { id } = await add(eva, stdio('own', servers.fixture))
 	await callTool(eva, 'mcp__own__deaf')
@@ -123,7 +126,7 @@ void t.test('one that is switched on while it is being switched off comes back',
 	t.match((await eva.call(`mcp/${id}`)).body, { status: 'connected' })
 })
 
-void t.test('an agent that is deleted takes its servers along, and its runs end', async (t) => {
+void t.test('deleting an agent ends its servers and its runs', async (t) => {
 	const fay = await follow(t, gateway, 'fay')
 	const { id } = await add(fay, stdio('own', servers.fixture))
 	const children = JSON.parse((await callTool(fay, 'mcp__own__children')).result) as number[]
@@ -133,7 +136,11 @@ void t.test('an agent that is deleted takes its servers along, and its runs end'
 	t.equal((await gateway.request('DELETE', '/v1/agents/fay')).status, 204)
 	t.strictSame(await gone([pid, ...children]), [])
 	await gateway.request('POST', '/v1/agents', { body: { name: 'fay' } })
-	t.strictSame((await gateway.request('GET', '/v1/agents/fay/mcp')).body, [], 'one of the same name has none of them')
+	t.strictSame(
+		(await gateway.request('GET', '/v1/agents/fay/mcp')).body,
+		[],
+		'a new agent of the same name has no servers',
+	)
 })
 
 void t.test('servers added while their agent is deleted do not outlive it', async (t) => {
@@ -146,14 +153,15 @@ void t.test('servers added while their agent is deleted do not outlive it', asyn
 	t.strictSame((await gateway.request('GET', '/v1/agents/gil/mcp')).body, [])
 })
 
-void t.test(`${SERVERS} servers come, are killed, come back and go without a trace`, async (t) => {
-	const one = await startGateway({ config: 'mcp: {max_per_agent: 100}\n' })
-	t.teardown(() => one.stop())
-	const hal = await follow(t, one, 'hal')
+void t.test(`${SERVERS} servers are added, killed, restarted and removed, and leave nothing behind`, async (t) => {
+	const gateway = await startGateway({ config: 'mcp: {max_per_agent: 100}\n' })
+	t.teardown(() => gateway.stop())
+	const hal = await follow(t, gateway, 'hal')
 	const names = Array.from({ length: SERVERS }, (_, n) => `own-${n}`)
 	const added = await Promise.all(names.map((name) => add(hal, stdio(name, servers.fixture))))
 	const ids = added.map(({ id }) => String(id))
-	const connected = (id: string) => until(one, 'hal', id, ({ status, pid }) => status === 'connected' && pid !== null)
+	const connected = (id: string) =>
+		until(gateway, 'hal', id, ({ status, pid }) => status === 'connected' && pid !== null)
 	const first = (await Promise.all(ids.map(connected))).map(({ pid }) => Number(pid))
 	t.equal(new Set(first).size, SERVERS)
 
@@ -164,26 +172,25 @@ void t.test(`${SERVERS} servers come, are killed, come back and go without a tra
 		second.filter((pid) => first.includes(pid)),
 		[],
 	)
-	await Promise.all(ids.slice(SERVERS / 2).map((id) => one.request('DELETE', `/v1/agents/hal/mcp/${id}`)))
+	await Promise.all(ids.slice(SERVERS / 2).map((id) => gateway.request('DELETE', `/v1/agents/hal/mcp/${id}`)))
 	t.strictSame(await gone(second.slice(SERVERS / 2)), [])
-	t.equal(leftIn(one).length, 2 * (SERVERS / 2), 'a folder and a file for each that is left')
-	await one.request('DELETE', '/v1/agents/hal')
+	t.equal(filesOfServers(gateway.home).length, 2 * (SERVERS / 2), 'a folder and a file for each remaining server')
+	await gateway.request('DELETE', '/v1/agents/hal')
 	t.strictSame(await gone([...first, ...second]), [])
-	while (leftIn(one).length > 0) await new Promise((resolve) => setTimeout(resolve, 20))
+	await eventually(() => filesOfServers(gateway.home).length === 0)
 })
 
-void t.test('a changed setting, and a gateway that stops, leave no process', async (t) => {
-	const one = await startGateway()
-	const ida = await follow(t, one, 'ida')
+void t.test('a changed setting and a stopping gateway leave no process behind', async (t) => {
+	const gateway = await startGateway()
+	const ida = await follow(t, gateway, 'ida')
 	const { id } = await add(ida, stdio('own', servers.fixture))
 	const before = (await ida.call(`mcp/${id}`)).body.pid
-	const reloaded = ida.stream // hears the agent's events only
-	writeFileSync(join(one.home, 'config/gateway.yaml'), 'mcp: {call_timeout_s: 7}\n')
-	await reloaded.waitFor('mcp.connected', 2)
+	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'mcp: {call_timeout_s: 7}\n')
+	await ida.stream.waitFor('mcp.connected', 2)
 	t.notOk(isRunning(before))
-	const after = (await until(one, 'ida', id, ({ status }) => status === 'connected')).pid
+	const after = (await until(gateway, 'ida', id, ({ status }) => status === 'connected')).pid
 	t.equal((await callTool(ida, 'mcp__own__echo', { text: 'hi' })).result, 'hi')
 	const children = JSON.parse((await callTool(ida, 'mcp__own__children')).result) as number[]
-	await one.stop()
+	await gateway.stop()
 	t.strictSame(await gone([after, ...children]), [])
 })

@@ -1,17 +1,19 @@
-/** Logins to MCP servers by OAuth, against a certified authorization server. */
+/** Logins to MCP servers by OAuth, with a certified authorization server. */
+import { generateKeyPairSync } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { add, callTool, until } from '../../support/mcp.ts'
 import { browse, startProtectedServer } from '../../support/oauth.ts'
 import type { ProtectedServer } from '../../support/oauth.ts'
 import { svcFor } from '../../support/person.ts'
+import { spawnGateway } from '../../support/process.ts'
 import { refused } from '../../support/refused.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
@@ -34,7 +36,7 @@ async function begin(agent: Followed, id: string): Promise<string> {
 	return body.url
 }
 
-/** Signs in with a browser of its own; answers with the page at the end. */
+/** Signs in with a new browser, and returns the final page. */
 async function signIn(agent: Followed, id: string, at: Pick<TestGateway, 'url'> = gateway): Promise<Response> {
 	return fetch(await browse(await begin(agent, id), callback(at)))
 }
@@ -104,7 +106,7 @@ void t.test('svc adds a server, signs in with a browser, and signs out', async (
 	t.match((await svc(['doctor', '--only', 'mcp.connection'], { env: { SVC_HOME: gateway.home } })).out, /svc mcp login/)
 })
 
-void t.test('while nobody has signed in, the model learns why', async (t) => {
+void t.test('until somebody has signed in, the model gets the reason', async (t) => {
 	const server = await startProtectedServer(t)
 	const [agent, { id }] = await signedIn(t, server)
 	await agent.call(`mcp/${id}/logout`, {})
@@ -115,11 +117,11 @@ void t.test('while nobody has signed in, the model learns why', async (t) => {
 	})
 })
 
-void t.test('a login is complete also if the plugin is reloaded meanwhile', async (t) => {
+void t.test('a login completes even if the plugin is reloaded meanwhile', async (t) => {
 	const server = await startProtectedServer(t)
 	const agent = await newAgent(t)
 	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
-	// The instance that was asked still waits for the tokens when the next one connects.
+	// The instance that got the callback still waits for the tokens when the next one connects.
 	server.beforeTokens = async () => {
 		server.beforeTokens = undefined
 		t.equal((await gateway.request('POST', '/v1/plugins/mcp/reload')).status, 200)
@@ -141,7 +143,7 @@ void t.test('with auth.wait a run waits for the login, and then continues', asyn
 	t.match((await agent.heard(run_id, 'question.answered')).payload, { answer: /Signed in; call the tool again/ })
 })
 
-void t.test('a token that has ended is renewed once for 50 runs that need it at the same time', async (t) => {
+void t.test('an expired token is renewed once for 50 runs that need it at the same time', async (t) => {
 	const ttl_s = 2
 	const server = await startProtectedServer(t, { ttl_s })
 	const [agent] = await signedIn(t, server)
@@ -160,21 +162,16 @@ void t.test('a token that has ended is renewed once for 50 runs that need it at 
 		await Promise.all(names.map(call))
 		const { token } = server.arrived.findLast((one) => one.status === 200) ?? {}
 		const { at = NaN } = server.arrived.find((one) => one.token === token) ?? {}
-		// For the gateway, it ends that long after it was received.
+		// For the gateway, it expires that long after it was received.
 		await eventually(() => Date.now() > at + ttl_s * 1000)
 	}
 	const refreshes = server.grants.slice(before)
 	t.ok(refreshes.length >= 2, `${refreshes.length} renewals`)
-	t.equal(
-		refreshes.every((grant) => grant === 'refresh_token'),
-		true,
-	)
+	t.ok(refreshes.every((grant) => grant === 'refresh_token'))
 	t.equal(server.mostAtOnce, 1, 'one at a time')
 })
 
-void t.test('a gateway that is killed while a token is being rotated asks for a login at worst, once', async (t) => {
-	const { spawnGateway } = await import('../../support/process.ts')
-	const { send } = await import('../../support/gateway.ts')
+void t.test('a gateway that is killed during a token rotation needs one new login', async (t) => {
 	const server = await startProtectedServer(t, { ttl_s: 1 })
 	const home = makeHome({})
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -188,7 +185,7 @@ void t.test('a gateway that is killed while a token is being rotated asks for a 
 	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
 	await signIn(agent, id, first)
 	await until(at(first.url), 'ada', id, ({ status }) => status === 'connected')
-	// The server has given new tokens, and the gateway never gets them.
+	// The server issues new tokens that the gateway never gets.
 	const killed = Promise.withResolvers<void>()
 	server.beforeTokens = async () => {
 		server.beforeTokens = undefined
@@ -197,21 +194,20 @@ void t.test('a gateway that is killed while a token is being rotated asks for a 
 	}
 	await eventually(() => server.arrived.length > 0)
 	void agent.start('/tool mcp__guarded__echo {}').catch(() => {})
-	// Until the token has ended, calls need no other one.
-	const again = setInterval(() => void agent.start('/tool mcp__guarded__echo {}').catch(() => {}), 200)
-	t.teardown(() => clearInterval(again))
+	// Calls renew the token only once it has expired.
+	const calls = setInterval(() => void agent.start('/tool mcp__guarded__echo {}').catch(() => {}), 200)
+	t.teardown(() => clearInterval(calls))
 	await killed.promise
-	clearInterval(again)
+	clearInterval(calls)
 	const grants = server.grants.length
 	const second = await startGateway({ home })
 	t.teardown(() => second.stop())
 	const now = await until(at(second.url), 'ada', id, ({ status }) => status !== 'connecting')
 	t.equal(now.status, 'needs_login')
-	t.ok(server.grants.length <= grants, 'no token was given for the former refresh token')
+	t.ok(server.grants.length <= grants, 'the former refresh token gets no token')
 })
 
-void t.test('the client of an operator: with a secret, with a key, and for the agent itself', async (t) => {
-	const { generateKeyPairSync } = await import('node:crypto')
+void t.test("an operator's client signs in with a secret, with a key, or for the agent itself", async (t) => {
 	const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 	const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'gateway', use: 'sig', alg: 'ES256' }
 	const common = { redirect_uris: [callback()], grant_types: ['authorization_code', 'refresh_token'] }
@@ -245,7 +241,7 @@ void t.test('the client of an operator: with a secret, with a key, and for the a
 		await until(gateway, agent.name, id, (one) => one.status === 'connected')
 		t.match((await agent.call(`mcp/${id}`)).body, { auth })
 		await gateway.request('DELETE', `/v1/vault/grants/${grant_id}`)
-		t.equal((await agent.call(`mcp/${id}/logout`, {})).status, 200, 'also where the tokens can no longer be revoked')
+		t.equal((await agent.call(`mcp/${id}/logout`, {})).status, 200, 'even if the tokens can no longer be revoked')
 		t.match((await agent.call(`mcp/${id}`)).body, { login: null })
 	}
 
@@ -253,12 +249,12 @@ void t.test('the client of an operator: with a secret, with a key, and for the a
 	await grant(agent.name, 'OWN')
 	const auth = { type: 'oauth', grant: 'client_credentials', client_id: 'own', client_secret: { secret: 'OWN' } }
 	const { id, status } = await add(agent, { name: 'guarded', transport: 'http', url: server.url, auth })
-	t.equal(status, 'connected', 'nobody signs in')
+	t.equal(status, 'connected', 'without a person')
 	t.match(await callTool(agent, 'mcp__guarded__echo', { text: 'own' }), { result: 'own' })
 	refused(t, await agent.call(`mcp/${id}/login`, {}), { status: 409, code: 'conflict', says: /signs in automatically/ })
 })
 
-void t.test('further scopes: another login asks for them as well', async (t) => {
+void t.test('if a tool needs further scopes, the next login requests them as well', async (t) => {
 	const server = await startProtectedServer(t, { scopes: ['mcp:use', 'mcp:call'], scopeOfCalls: 'mcp:call' })
 	const [agent, { id }] = await signedIn(t, server, { auth: { type: 'oauth', scopes: ['mcp:use'] } })
 	t.match(await callTool(agent, 'mcp__guarded__echo'), {
@@ -273,7 +269,7 @@ void t.test('further scopes: another login asks for them as well', async (t) => 
 	t.match(await callTool(agent, 'mcp__guarded__echo', { text: 'more' }), { result: 'more' })
 })
 
-/** A server whose documents are what the test says. */
+/** A server with these documents, by path; a function answers by itself. Returns its address. */
 async function startDocuments(t: Test, documents: (base: string) => Record<string, unknown>): Promise<string> {
 	const server = createServer((request, response) => {
 		const found = documents(base)[request.url ?? '']
@@ -281,12 +277,8 @@ async function startDocuments(t: Test, documents: (base: string) => Record<strin
 		if (found === undefined) return void response.writeHead(request.url === '/mcp' ? 401 : 404).end()
 		response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(found))
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
-	const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { url: base, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	return base
 }
 
@@ -303,20 +295,20 @@ const authorization = (issuer: string, change: object = {}): object => ({
 const AT_RESOURCE = '/.well-known/oauth-protected-resource/mcp'
 const AT_ISSUER = '/.well-known/oauth-authorization-server'
 
-void t.test('a login that was forged, used before, or replaced is refused, and reported', async (t) => {
+void t.test('a forged, used or replaced login is refused and reported', async (t) => {
 	const server = await startProtectedServer(t)
 	const agent = await newAgent(t)
 	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
 	const replaced = await browse(await begin(agent, id), callback())
 	const good = await browse(await begin(agent, id), callback())
-	t.equal((await fetch(replaced)).status, 400, 'another login took its place')
+	t.equal((await fetch(replaced)).status, 400, 'replaced by another login')
 	const forged = new URL(good)
 	forged.searchParams.set('state', `${id}.${'A'.repeat(43)}`)
 	t.equal((await fetch(`${callback()}?code=x&state=none`)).status, 400)
 	t.equal((await fetch(forged)).status, 400)
 	t.equal((await fetch(`${callback()}?error=access_denied&state=${id}`)).status, 400)
-	t.equal((await fetch(good)).status, 200, 'none of these, which anyone can send, has ended the login')
-	t.equal((await fetch(good)).status, 400, 'it counts once')
+	t.equal((await fetch(good)).status, 200, 'forged callbacks do not end the login')
+	t.equal((await fetch(good)).status, 400, 'it can be used once')
 	const reported = async (): Promise<number> => {
 		const path = `/v1/audit?agent_id=${agent.name}&event_type=security.violation&limit=500`
 		const { events } = (await gateway.request('GET', path)).body
@@ -327,7 +319,7 @@ void t.test('a login that was forged, used before, or replaced is refused, and r
 	await eventually(reported, (count) => count === 10)
 })
 
-void t.test('an injected code, the answer of another server, and an error of the server end the login', async (t) => {
+void t.test('an injected code, an answer of another server, or an error of the server ends the login', async (t) => {
 	const server = await startProtectedServer(t)
 	const agent = await newAgent(t)
 	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
@@ -358,7 +350,7 @@ void t.test('an injected code, the answer of another server, and an error of the
 	t.equal((await agent.call(`mcp/${id}`)).body.status, 'needs_login')
 })
 
-void t.test('the callback redirects nowhere, and a login is ended by its own address only', async (t) => {
+void t.test('the callback does not redirect, and only the URL of its own login completes a login', async (t) => {
 	const server = await startProtectedServer(t)
 	const agent = await newAgent(t)
 	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
@@ -374,31 +366,31 @@ void t.test('the callback redirects nowhere, and a login is ended by its own add
 		says: /does not exist/,
 	})
 	t.equal((await agent.call(`mcp/${id}/login/complete`, { redirect_url })).body.status, 'connected')
-	// The authorization server knows our redirect address only.
+	// The authorization server accepts our redirect address only.
 	const url = new URL(await begin(agent, other.id))
 	url.searchParams.set('redirect_uri', 'https://example.com/callback')
 	await t.rejects(browse(url.href, 'https://example.com/'), /redirect_uri/)
 })
 
-void t.test('a login that the console began ends in that browser only', async (t) => {
+void t.test('a login that the console started completes in that browser only', async (t) => {
 	const server = await startProtectedServer(t)
 	const agent = await newAgent(t)
 	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
-	const started = async () => {
+	const startInConsole = async () => {
 		const headers = { 'sec-fetch-site': 'same-origin', origin: gateway.url, 'content-type': 'application/json' }
 		const response = await fetch(`${gateway.url}/v1/agents/${agent.name}/mcp/${id}/login`, { method: 'POST', headers })
 		const [cookie = ''] = response.headers.getSetCookie()
 		return { url: ((await response.json()) as Answer).url as string, cookie }
 	}
-	const first = await started()
+	const first = await startInConsole()
 	t.match(first.cookie, /HttpOnly; SameSite=Lax/)
 	t.equal((await fetch(await browse(first.url, callback()))).status, 403, 'another browser')
-	const { url, cookie } = await started()
+	const { url, cookie } = await startInConsole()
 	const back = await browse(url, callback())
 	t.equal((await fetch(back, { headers: { cookie: cookie.split(';')[0] ?? '' } })).status, 200)
 })
 
-void t.test('documents that cannot be trusted are refused, and say why', async (t) => {
+void t.test('untrustworthy documents are refused with the reason', async (t) => {
 	const elsewhere = await startDocuments(t, () => ({ [AT_ISSUER]: authorization('https://issuer.example.com') }))
 	const about = (base: string, change: object = {}): object => ({
 		resource: `${base}/mcp`,
@@ -442,12 +434,12 @@ void t.test('documents that cannot be trusted are refused, and say why', async (
 	}
 })
 
-void t.test('documents lead to no private address that the server itself may not have', async (t) => {
+void t.test('documents cannot lead to a private address that the caller cannot use', async (t) => {
 	const hidden = await startDocuments(t, () => ({}))
-	let asked = 0
+	let requests = 0
 	const inner = await startDocuments(t, (base) => ({
 		[AT_ISSUER]: () => {
-			asked++
+			requests++
 			return authorization(base)
 		},
 	}))
@@ -476,7 +468,7 @@ void t.test('documents lead to no private address that the server itself may not
 		(one) => one.status === 'error',
 	)
 	t.match(details.last_error.message, /is not a public address/)
-	t.equal(asked, 0)
+	t.equal(requests, 0)
 	const other = await own.request('POST', '/v1/agents/eve/mcp', {
 		token,
 		body: { name: 'b', transport: 'http', url: `${moved}/mcp` },
@@ -493,7 +485,7 @@ void t.test('no token appears in events, records, answers or results of tools', 
 		return server.grants.filter((one) => one === 'refresh_token').length >= 2
 	})
 	const tokens = [...new Set(server.arrived.map((one) => one.token).filter((one) => one !== ''))]
-	// What the server itself says contains the token: it is redacted.
+	// The server repeats this token in its result, which is redacted.
 	const last = tokens.at(-1) ?? ''
 	const shown = [
 		JSON.stringify((await gateway.request('GET', `/v1/audit?agent_id=${agent.name}&limit=1000`)).body),
@@ -501,14 +493,14 @@ void t.test('no token appears in events, records, answers or results of tools', 
 		JSON.stringify(await callTool(agent, 'mcp__guarded__echo', { text: `it is ${last}` })),
 	].join('\n')
 	t.ok(tokens.length >= 3)
-	for (const token of tokens) t.notOk(shown.includes(token), 'a token')
-	// The last one is in the prompt above.
+	for (const token of tokens) t.notOk(shown.includes(token), 'no token')
+	// The last one is in the prompt above, so it is stored.
 	const data = readdirSync(join(gateway.home, 'data')).map((name) =>
 		readFileSync(join(gateway.home, 'data', name), 'latin1'),
 	)
 	for (const token of tokens.slice(0, -1))
 		t.notOk(
 			data.some((text) => text.includes(token)),
-			'a token in the database',
+			'no token in the database',
 		)
 })

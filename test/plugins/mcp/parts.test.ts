@@ -1,4 +1,4 @@
-/** The parts that need no server: what is read, shown, compared and waited for. */
+/** Parts that need no server: definitions, pins, names, results, forms, environments and limits. */
 import { McpError } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
 import { encodeValue } from '../../../core/store/codec.ts'
@@ -22,10 +22,11 @@ import { toolsOf } from '../../../plugins/mcp/tools.ts'
 import { openTail } from '../../../plugins/mcp/tail.ts'
 import { openThrottle } from '../../../plugins/mcp/throttle.ts'
 import { wireName } from '../../../sandbox/wire-name.ts'
+import { watchDeadlines } from './deadlines.ts'
 
-const same = (text: string): string => text
+const unchanged = (text: string): string => text
 
-void t.test('a list of tools may hold anything; what cannot be offered is named', async (t) => {
+void t.test('a list of tools can contain anything; tools that cannot be offered are reported', async (t) => {
 	const good = { name: 'a', inputSchema: { type: 'object' } }
 	let deep: object = {}
 	for (let level = 0; level < 40; level++) deep = { deep }
@@ -62,7 +63,7 @@ void t.test('a list of tools may hold anything; what cannot be offered is named'
 	t.equal(readDefinitions(many).definitions.length, 256)
 })
 
-void t.test('of many agents without servers only the last ones are remembered', async (t) => {
+void t.test('only the latest of many agents without servers are cached', async (t) => {
 	const reads = new Map<string, number>()
 	const registry = openConnectionRegistry(
 		{
@@ -74,21 +75,21 @@ void t.test('of many agents without servers only the last ones are remembered', 
 		() => Promise.reject(new Error('there is no server to connect to')),
 	)
 	const agents = Array.from({ length: 1_500 }, (_, n) => ({ name: `agent-${n}`, uid: `uid-${n}` }))
-	const [first, ...others] = agents as [(typeof agents)[number], ...typeof agents]
+	const [first, ...rest] = agents as [(typeof agents)[number], ...typeof agents]
 	const last = agents.at(-1) ?? first
 	const added = await registry.of(first, true)
-	for (const agent of others) await registry.of(agent)
-	for (const agent of [first, ...others.slice(0, 1), last]) await registry.of(agent)
-	t.equal(reads.get('uid-0'), 1, 'an agent whose servers are being changed')
-	t.equal(await registry.of(first), added, 'keeps its list')
-	t.equal(reads.get('uid-1'), 2, 'forgotten, and read again')
-	t.equal(reads.get(last.uid), 1, 'remembered')
-	t.not(await registry.of(last), await registry.of(last), 'nobody can add to what is remembered')
+	for (const agent of rest) await registry.of(agent)
+	for (const agent of [first, ...rest.slice(0, 1), last]) await registry.of(agent)
+	t.equal(reads.get('uid-0'), 1, 'the list of an agent whose servers are being changed is kept')
+	t.equal(await registry.of(first), added, 'the same list')
+	t.equal(reads.get('uid-1'), 2, 'dropped from the cache, and read again')
+	t.equal(reads.get(last.uid), 1, 'cached')
+	t.not(await registry.of(last), await registry.of(last), 'a cached list is copied')
 	t.not(await registry.of(last, true), undefined)
-	t.equal(await registry.of(last), await registry.of(last, true), 'but to what is kept')
+	t.equal(await registry.of(last), await registry.of(last, true), 'a kept list is shared')
 })
 
-void t.test('where one server of an agent cannot be loaded, none is started until all can be', async (t) => {
+void t.test('no server of an agent starts until all of them can be loaded', async (t) => {
 	const started: string[] = []
 	let isBroken = true
 	const registry = openConnectionRegistry(
@@ -105,7 +106,7 @@ void t.test('where one server of an agent cannot be loaded, none is started unti
 	t.strictSame(started, ['one', 'two'], 'each once')
 })
 
-void t.test('a server that is switched on is connecting from the moment at which it can be seen', (t) => {
+void t.test('an enabled server is connecting from its creation on', (t) => {
 	const services = {
 		config: { call_timeout_s: 60, max_call_s: 600 },
 		signal: AbortSignal.abort(),
@@ -120,59 +121,56 @@ void t.test('a server that is switched on is connecting from the moment at which
 	t.strictSame(
 		statusOf(true),
 		['connecting', 'disabled'],
-		'and nobody waits for one that a gateway that stops starts no more',
+		'a stopping gateway does not start it, so nothing must wait for it',
 	)
 	t.strictSame(statusOf(false), ['disabled', 'disabled'])
 	t.end()
 })
 
-void t.test(
-	'arguments that a person edited are checked by the schema, without the patterns of a stranger',
-	async (t) => {
-		const { definitions } = readDefinitions([
-			{ name: 'a', inputSchema: { properties: { text: { type: 'string', pattern: '^(a+)+$' } }, required: ['text'] } },
-		])
-		const connection = { record: { name: 'own' }, offered: () => definitions } as unknown as ServerConnection
-		const [tool] = toolsOf([connection], { find: () => undefined })
-		const check = async (args: object): Promise<void> => tool?.check?.(args as Record<string, unknown>)
-		await t.rejects(check({ text: 1 }), {
-			code: 'invalid_arguments',
-			message: /of mcp__own__a are wrong: text must be string/,
-		})
-		await t.rejects(check({}), { code: 'invalid_arguments', message: /text is missing/ })
-		await t.resolves(check({ text: 'aaa!' }), 'a pattern could take forever; the server checks it')
-	},
-)
+void t.test('arguments that a person edited are checked by the schema, except for its patterns', async (t) => {
+	const { definitions } = readDefinitions([
+		{ name: 'a', inputSchema: { properties: { text: { type: 'string', pattern: '^(a+)+$' } }, required: ['text'] } },
+	])
+	const connection = { record: { name: 'own' }, offered: () => definitions } as unknown as ServerConnection
+	const [tool] = toolsOf([connection], { find: () => undefined })
+	const check = async (args: object): Promise<void> => tool?.check?.(args as Record<string, unknown>)
+	await t.rejects(check({ text: 1 }), {
+		code: 'invalid_arguments',
+		message: /of mcp__own__a are wrong: text must be string/,
+	})
+	await t.rejects(check({}), { code: 'invalid_arguments', message: /text is missing/ })
+	await t.resolves(check({ text: 'aaa!' }), 'a pattern could take forever; the server checks it')
+})
 
-void t.test('the revisions of another server are read from its refusal only', async (t) => {
+void t.test('supported revisions are read only from a refusal of the revision', async (t) => {
 	const posted = (body: unknown): Error => new Error(`Error POSTing to endpoint: ${JSON.stringify(body)}`)
 	const refusal = (supported: unknown) => posted({ error: { code: -32022, message: 'x', data: { supported } } })
 	t.match(otherRevision(refusal(['2026-07-28', 5, 'a b']))?.message, /supports only revision 2026-07-28 of MCP/)
 	t.match(otherRevision(new McpError(-32022, 'x', { supported: ['2026-07-28'] })), { code: 'mcp_failed' })
-	const others = [
+	const unrelated = [
 		refusal([]),
 		refusal('2026-07-28'),
 		posted({ error: null }),
 		posted('{"error"'),
 		new Error('{'.repeat(1e6)),
 	]
-	for (const other of others) t.equal(otherRevision(other), undefined)
+	for (const error of unrelated) t.equal(otherRevision(error), undefined)
 })
 
-void t.test('a digest follows every word, and not the order of keys', async (t) => {
+void t.test('a digest depends on every value, and not on the order of keys', async (t) => {
 	const digestOf = (tool: object): string | undefined => readDefinitions([tool]).definitions[0]?.digest
-	const one = {
+	const first = {
 		name: 'a',
 		description: 'd',
 		inputSchema: { type: 'object', properties: { x: { type: 'string', title: 'X' } } },
 	}
-	const same = {
+	const reordered = {
 		inputSchema: { properties: { x: { title: 'X', type: 'string' } }, type: 'object' },
 		description: 'd',
 		name: 'a',
 	}
-	t.equal(digestOf(one), digestOf(same))
-	t.equal(digestOf(one), digestOf({ ...one, _meta: { now: 1 }, icons: [] }))
+	t.equal(digestOf(first), digestOf(reordered))
+	t.equal(digestOf(first), digestOf({ ...first, _meta: { now: 1 }, icons: [] }))
 	for (const change of [
 		{ description: 'D' },
 		{ title: 't' },
@@ -180,36 +178,36 @@ void t.test('a digest follows every word, and not the order of keys', async (t) 
 		{ outputSchema: {} },
 		{ inputSchema: { type: 'object', properties: { y: { type: 'string', title: 'X' } } } },
 	]) {
-		t.not(digestOf({ ...one, ...change }), digestOf(one), JSON.stringify(change))
+		t.not(digestOf({ ...first, ...change }), digestOf(first), JSON.stringify(change))
 	}
 })
 
-void t.test('pins: the first definition counts, also after its tool was away', async (t) => {
-	const tools = (...said: [name: string, description: string][]) =>
-		readDefinitions(said.map(([name, description]) => ({ name, description, inputSchema: {} }))).definitions
+void t.test('pins: the first definition counts, even after the tool was missing', async (t) => {
+	const tools = (...listed: [name: string, description: string][]) =>
+		readDefinitions(listed.map(([name, description]) => ({ name, description, inputSchema: {} }))).definitions
 	const first = compare(undefined, tools(['a', 'one'], ['b', 'one']))
 	t.strictSame([first.held, first.changed], [[], true])
 	t.equal(compare(first.pins, tools(['a', 'one'], ['b', 'one'])).changed, false)
-	const away = compare(first.pins, tools(['b', 'one'], ['c', 'new']))
+	const missing = compare(first.pins, tools(['b', 'one'], ['c', 'new']))
 	t.strictSame(
-		offered(away.pins).map((one) => one.name),
+		offered(missing.pins).map(({ name }) => name),
 		['b', 'c'],
-		'what is new is offered, what is away is not',
+		'new tools are offered, missing ones are not',
 	)
-	const back = compare(away.pins, tools(['a', 'two'], ['b', 'one']))
+	const back = compare(missing.pins, tools(['a', 'two'], ['b', 'one']))
 	t.strictSame(back.held, ['a'])
-	t.strictSame(compare(back.pins, tools(['a', 'two'], ['b', 'one'])).held, [], 'told once')
-	t.strictSame(compare(back.pins, tools(['a', 'three'], ['b', 'one'])).held, ['a'], 'and again where it changes again')
+	t.strictSame(compare(back.pins, tools(['a', 'two'], ['b', 'one'])).held, [], 'reported once')
+	t.strictSame(compare(back.pins, tools(['a', 'three'], ['b', 'one'])).held, ['a'], 'and again after another change')
 	const none = acceptHeld(back.pins, ['unknown'])
 	t.strictSame(none.accepted, [])
 	const all = acceptHeld(back.pins)
 	t.strictSame(all.accepted, ['a'])
-	t.equal(offered(all.pins).find((one) => one.name === 'a')?.description, 'two')
+	t.equal(offered(all.pins).find(({ name }) => name === 'a')?.description, 'two')
 	const unseen = { tools: back.pins.tools.map((pin) => ({ ...pin, listed: false })) } // as version 0.1.0 stored them
 	t.strictSame(acceptHeld(unseen).accepted, [])
 })
 
-void t.test('pins: no lists of a server make more of them than a record holds', async (t) => {
+void t.test('pins: whatever a server lists, its pins fit into a record', async (t) => {
 	const list = (round: number, description: string) =>
 		readDefinitions(
 			Array.from({ length: 15 }, (_, at) => ({ name: `tool${round}.${at}`, description, inputSchema: {} })),
@@ -221,17 +219,17 @@ void t.test('pins: no lists of a server make more of them than a record holds', 
 	const pins = listed(long)
 	t.ok(encodeValue(pins, 0))
 	t.match(compare(pins, list(33, long)).refused[0], /^tool33.0 is new/)
-	t.equal(offered(compare(pins, list(0, long)).pins).length, 15, 'those that it knows stay')
+	t.equal(offered(compare(pins, list(0, long)).pins).length, 15, 'known tools stay')
 	let changed = listed('short') as Pins
 	for (const round of rounds) {
 		const next = compare(changed, list(round, long))
 		t.equal(next.held.length, 15)
 		changed = next.pins
 	}
-	t.ok(encodeValue(changed, 0), 'nor do changed definitions')
+	t.ok(encodeValue(changed, 0), 'also with changed definitions')
 })
 
-void t.test('names of tools are different for every API', async (t) => {
+void t.test('tool names stay distinct in the form that models get', async (t) => {
 	const names = toolNames([
 		{ server: 'a', tool: 'b__c' },
 		{ server: 'a__b', tool: 'c' },
@@ -246,8 +244,8 @@ void t.test('names of tools are different for every API', async (t) => {
 	for (const name of names) t.ok(name.length <= 128, name)
 })
 
-void t.test('a result is told as text, whatever it is', async (t) => {
-	const told: [result: Record<string, unknown>, text: string | RegExp][] = [
+void t.test('any result becomes text', async (t) => {
+	const cases: [result: Record<string, unknown>, text: string | RegExp][] = [
 		[{}, ''],
 		[{ content: 'text' }, ''],
 		[
@@ -273,8 +271,8 @@ void t.test('a result is told as text, whatever it is', async (t) => {
 		[{ content: [{ type: 'text', text: 'It is 1.' }], structuredContent: { a: 1 } }, 'It is 1.\n{"a":1}'],
 		[{ content: [{ type: 'text', text: 'x'.repeat(70_000) }] }, 'x'.repeat(70_000)],
 	]
-	for (const [result, text] of told) {
-		const shown = textOfResult(result, same)
+	for (const [result, text] of cases) {
+		const shown = textOfResult(result, unchanged)
 		if (typeof text === 'string') t.equal(shown, text)
 		else t.match(shown, text)
 	}
@@ -282,7 +280,7 @@ void t.test('a result is told as text, whatever it is', async (t) => {
 
 void t.test('structured content that the text repeats is shown once', async (t) => {
 	const block = (text: string) => ({ type: 'text', text })
-	const once: [unknown[], unknown, string][] = [
+	const repeated: [unknown[], unknown, string][] = [
 		// Servers wrap a result that is not an object.
 		[[block('sunny')], { result: 'sunny' }, 'sunny'],
 		[[block('42')], { result: 42 }, '42'],
@@ -291,26 +289,26 @@ void t.test('structured content that the text repeats is shown once', async (t) 
 		[[block('a'), block('{"b":1}')], { result: ['a', { b: 1 }] }, 'a\n{"b":1}'],
 		[[block('a'), block('b')], ['a', 'b'], 'a\nb'],
 	]
-	for (const [content, structuredContent, text] of once) {
-		t.equal(textOfResult({ content, structuredContent }, same), text)
+	for (const [content, structuredContent, text] of repeated) {
+		t.equal(textOfResult({ content, structuredContent }, unchanged), text)
 	}
 	const large = { rows: Array.from({ length: 10_000 }, (_, at) => ({ at, name: `row ${at}` })) }
 	const text = JSON.stringify(large, null, 2)
-	t.equal(textOfResult({ content: [block(text)], structuredContent: large }, same), text)
+	t.equal(textOfResult({ content: [block(text)], structuredContent: large }, unchanged), text)
 
-	const more: [unknown[], unknown][] = [
+	const different: [unknown[], unknown][] = [
 		[[block('sunny')], { result: 'rainy' }],
 		[[block('sunny')], { result: 'sunny', degrees: 21 }],
 		[[block('a'), block('b')], { result: ['a', 'c'] }],
 		[[block('a')], { result: ['a', 'b'] }],
 	]
-	for (const [content, structuredContent] of more) {
-		const shown = textOfResult({ content, structuredContent }, same)
+	for (const [content, structuredContent] of different) {
+		const shown = textOfResult({ content, structuredContent }, unchanged)
 		t.ok(shown.endsWith(`\n${JSON.stringify(structuredContent)}`), shown)
 	}
 })
 
-void t.test('base64 in structured content is named by its size', async (t) => {
+void t.test('base64 in structured content is replaced by its size', async (t) => {
 	const bytes = Buffer.from(Array.from({ length: 600 }, (_, at) => (at * 37) % 256))
 	const base64 = bytes.toString('base64')
 	const lines = base64.replaceAll(/.{76}/g, '$&\r\n')
@@ -325,7 +323,7 @@ void t.test('base64 in structured content is named by its size', async (t) => {
 	]
 	for (const form of forms) {
 		for (const content of [[], [{ type: 'text', text: JSON.stringify({ plot: form, title: 'Sales' }, null, 2) }]]) {
-			const shown = textOfResult({ content, structuredContent: { plot: form, title: 'Sales' } }, same)
+			const shown = textOfResult({ content, structuredContent: { plot: form, title: 'Sales' } }, unchanged)
 			t.match(shown, /\[6\d\d bytes: not shown\]/, String(form))
 			t.ok(shown.length < 150, `${shown.length} characters`)
 			t.match(JSON.parse(shown), { title: 'Sales' })
@@ -333,17 +331,17 @@ void t.test('base64 in structured content is named by its size', async (t) => {
 	}
 	// Short data, where the fields or the address say that it is base64.
 	t.equal(
-		textOfResult({ structuredContent: { icon: { mimeType: 'image/gif', data: 'R0lGODlh' } } }, same),
+		textOfResult({ structuredContent: { icon: { mimeType: 'image/gif', data: 'R0lGODlh' } } }, unchanged),
 		'{"icon":{"mimeType":"image/gif","data":"[6 bytes: not shown]"}}',
 	)
 	t.equal(
-		textOfResult({ structuredContent: { url: 'data:image/gif;base64,R0lGODlh' } }, same),
+		textOfResult({ structuredContent: { url: 'data:image/gif;base64,R0lGODlh' } }, unchanged),
 		'{"url":"data:image/gif;base64,[6 bytes: not shown]"}',
 	)
-	// What only looks alike is shown.
+	// Text that only resembles base64 is shown.
 	const plain = { digest: 'a1'.repeat(64), rule: '-'.repeat(500), prose: 'one word after another '.repeat(40) }
-	t.equal(textOfResult({ structuredContent: plain }, same), JSON.stringify(plain))
-	// A secret that stands partly in what is left out must not remain in part.
+	t.equal(textOfResult({ structuredContent: plain }, unchanged), JSON.stringify(plain))
+	// A secret of which only a part is omitted must not remain in part.
 	const secret = `se.cret${base64}`
 	t.equal(
 		textOfResult({ structuredContent: { secret } }, (text) => text.replaceAll(secret, '[redacted]')),
@@ -351,9 +349,9 @@ void t.test('base64 in structured content is named by its size', async (t) => {
 	)
 })
 
-void t.test('an answer is read as the field wants it', async (t) => {
+void t.test('an answer is parsed according to the schema of its field', async (t) => {
 	const read = (schema: Record<string, unknown>, answer: string) =>
-		readAnswer({ name: 'f', schema, required: true, scrub: same }, answer)
+		readAnswer({ name: 'f', schema, required: true, scrub: unchanged }, answer)
 	const choice = {
 		type: 'string',
 		oneOf: [
@@ -362,7 +360,7 @@ void t.test('an answer is read as the field wants it', async (t) => {
 		],
 	}
 	const several = { type: 'array', minItems: 1, maxItems: 2, items: { anyOf: choice.oneOf } }
-	const good: [Record<string, unknown>, string, unknown][] = [
+	const valid: [Record<string, unknown>, string, unknown][] = [
 		[{ type: 'string' }, ' as it is ', ' as it is '],
 		[{ type: 'integer' }, ' 42 ', 42],
 		[{ type: 'number', minimum: 0, maximum: 1 }, '0.5', 0.5],
@@ -373,9 +371,9 @@ void t.test('an answer is read as the field wants it', async (t) => {
 		[several, 'Superman, h2', ['h1', 'h2']],
 		[{ type: 'array', items: { type: 'string', enum: ['x'] } }, '', []],
 	]
-	for (const [schema, answer, value] of good)
+	for (const [schema, answer, value] of valid)
 		t.strictSame(read(schema, answer), { value }, `${JSON.stringify(schema)} ${answer}`)
-	const wrong: [Record<string, unknown>, string][] = [
+	const invalid: [Record<string, unknown>, string][] = [
 		[{ type: 'integer' }, '1.5'],
 		[{ type: 'integer' }, ''],
 		[{ type: 'number' }, 'Infinity'],
@@ -389,12 +387,12 @@ void t.test('an answer is read as the field wants it', async (t) => {
 		[several, 'Superman, Batman'],
 		[several, 'h1, h2, h1'],
 	]
-	for (const [schema, answer] of wrong) t.ok('problem' in read(schema, answer), `${JSON.stringify(schema)} ${answer}`)
-	t.strictSame(hintOf({ name: 'f', schema: choice, required: true, scrub: same }).options, ['Superman', 'Lantern'])
-	t.notOk(hintOf({ name: 'f', schema: several, required: true, scrub: same }).options)
+	for (const [schema, answer] of invalid) t.ok('problem' in read(schema, answer), `${JSON.stringify(schema)} ${answer}`)
+	t.strictSame(hintOf({ name: 'f', schema: choice, required: true, scrub: unchanged }).options, ['Superman', 'Lantern'])
+	t.notOk(hintOf({ name: 'f', schema: several, required: true, scrub: unchanged }).options)
 })
 
-void t.test('a form that cannot be answered is given up', async (t) => {
+void t.test('a form is cancelled after three invalid answers, and declined if it cannot be shown', async (t) => {
 	const request = (properties: object, required: string[] = []): FormRequest => ({
 		message: 'm'.repeat(10_000),
 		requestedSchema: { properties: properties as Record<string, unknown>, required },
@@ -407,15 +405,15 @@ void t.test('a form that cannot be answered is given up', async (t) => {
 		})
 		return { result, questions }
 	}
-	const stubborn = await ask(request({ age: { type: 'integer' } }, ['age']), 'young')
-	t.strictSame([stubborn.result, stubborn.questions.length], [{ action: 'cancel' }, 3])
+	const invalid = await ask(request({ age: { type: 'integer' } }, ['age']), 'young')
+	t.strictSame([invalid.result, invalid.questions.length], [{ action: 'cancel' }, 3])
 	const wide = Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`f${n}`, { type: 'string' }]))
 	t.strictSame(await ask(request(wide), 'x'), { result: { action: 'decline' }, questions: [] })
 	const long = await ask(
 		request({ f: { type: 'string', description: 'd'.repeat(5_000), default: 'e'.repeat(5_000) } }),
 		'x',
 	)
-	t.ok((long.questions[0]?.length ?? 0) < 4_000, 'fits into a question')
+	t.ok((long.questions[0]?.length ?? 0) < 4_000, 'it fits into a question')
 	t.match(long.questions[0], /"decline" refuses\.$/)
 	for (const url of [
 		'javascript:alert(1)',
@@ -430,7 +428,7 @@ void t.test('a form that cannot be answered is given up', async (t) => {
 	}
 })
 
-void t.test('the environment has the proxy and the certificates of the gateway, but no password', async (t) => {
+void t.test('the environment has the proxy and the certificates of the gateway, without passwords', async (t) => {
 	const proxy = 'http://proxy.example.com:3128'
 	const own = {
 		HTTPS_PROXY: proxy,
@@ -452,7 +450,7 @@ void t.test('the environment has the proxy and the certificates of the gateway, 
 	t.strictSame(environmentOf({}, named), named)
 })
 
-void t.test('the environment: the safe few, and no variable that runs code', async (t) => {
+void t.test('the environment has only safe variables, and none that runs code', async (t) => {
 	const own = {
 		PATH: '/bin',
 		HOME: '/root',
@@ -483,29 +481,26 @@ void t.test('the environment: the safe few, and no variable that runs code', asy
 		checkVariable(name)
 })
 
-void t.test('call timer: progress and a person stop the clock, the total goes on', async (t) => {
+void t.test('call timer: pauses stop the clock; each limit is named when it is reached', async (t) => {
+	const deadlines = watchDeadlines(t, 3_002)
 	let expired: string | undefined
-	const { promise, resolve } = Promise.withResolvers<void>()
-	const timer = openCallTimer({ idle_ms: 40, total_ms: 10_000 }, (what) => {
-		expired = what
-		resolve()
-	})
-	const goOn = timer.pause()
-	const again = timer.pause()
-	await new Promise((done) => setTimeout(done, 80))
-	t.equal(expired, undefined, 'held')
-	goOn()
-	goOn()
-	again()
-	await promise
-	t.match(expired, /0\.04 s without progress/)
+	const timer = openCallTimer({ idle_ms: 3_002, total_ms: 10_000 }, (limit) => (expired = limit))
+	t.equal(deadlines.pending(), 1)
+	const [resume, resumeOther] = [timer.pause(), timer.pause()]
+	t.equal(deadlines.pending(), 0, 'paused')
+	resume()
+	resume()
+	t.equal(deadlines.pending(), 0, 'until each pause has ended')
+	resumeOther()
+	deadlines.expire()
+	t.match(expired, /3\.002 s without progress/)
 
 	const total = Promise.withResolvers<string>()
 	openCallTimer({ idle_ms: 40, total_ms: 40 }, total.resolve)
 	t.match(await total.promise, /0\.04 s in total/)
 })
 
-void t.test('a refresher works one at a time, and once more for whoever asked meanwhile', async (t) => {
+void t.test('a refresher runs once at a time, and once more for all requests in the meantime', async (t) => {
 	let runs = 0
 	let atOnce = 0
 	const done = Promise.withResolvers<void>()
@@ -516,7 +511,7 @@ void t.test('a refresher works one at a time, and once more for whoever asked me
 		if (++runs === 2) done.resolve()
 	})
 	for (let n = 0; n < 10; n++) refresh()
-	const alive = setInterval(() => {}, 1_000) // its own timer keeps no process up
+	const alive = setInterval(() => {}, 1_000) // the refresher's timer does not keep the process alive
 	await done.promise
 	clearInterval(alive)
 	t.equal(runs, 2)
@@ -539,10 +534,10 @@ void t.test('a throttle waits for the rest of its window; a tail keeps the end',
 
 	const tail = openTail(10)
 	tail.push('one\n')
-	t.equal(tail.text(same), 'one\n')
+	t.equal(tail.text(unchanged), 'one\n')
 	for (let n = 0; n < 100; n++) tail.push(`line ${n}\n`)
-	t.equal(tail.text(same), 'line 99\n')
+	t.equal(tail.text(unchanged), 'line 99\n')
 	const masked = (text: string): string => text.replaceAll('secret', '***')
 	tail.push(`${'-'.repeat(30)}secret-end`)
-	t.equal(tail.text(masked), '---***-end', 'it is scrubbed before it is cut')
+	t.equal(tail.text(masked), '---***-end', 'it is redacted before it is cut')
 })

@@ -1,4 +1,4 @@
-/** The reference server of the protocol's authors, by each transport: its tools, its questions, its restart. */
+/** The reference server of the protocol's authors, over each transport: its tools, its questions, its restart. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { add, callTool, servers, startEverything, stdio, until } from '../../support/mcp.ts'
@@ -21,7 +21,7 @@ t.teardown(async () => {
 	await model.stop()
 })
 
-void t.test('the reference server over each transport', async (t) => {
+void t.test('the reference server works over each transport', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const old = await startEverything(t, 'sse')
 	const cases = [
@@ -45,40 +45,43 @@ void t.test('the reference server over each transport', async (t) => {
 		const wrong = await callTool(ada, `mcp__${name}__get-sum`, { a: 'forty' })
 		t.match(wrong, { event_type: 'mcp.failed', code: 'mcp_failed', message: /number/ })
 	}
-	const refused = await add(ada, { name: 'http-only', transport: 'http', url: old.url })
-	t.equal(refused.status, 'error', 'http does not fall back to the older transport')
+	const httpOnly = await add(ada, { name: 'http-only', transport: 'http', url: old.url })
+	t.equal(httpOnly.status, 'error', 'http does not fall back to the older transport')
 })
 
-void t.test('a run tells of a call in order, and a model gets the tool as the server describes it', async (t) => {
-	const ada = await follow(t, gateway, 'ada')
-	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { provider: 'main' } } })
-	const call = { name: 'mcp__by-stdio__get-structured-content', arguments: { location: 'Chicago' } }
-	model.on('what is the weather', { tools: [call] }, 'It is cold.')
-	const run_id = await ada.complete('what is the weather')
-	t.strictSame(ada.typesOf(run_id), [
-		'run.started',
-		'message.user',
-		'model.request',
-		'model.response',
-		'mcp.called',
-		'mcp.result',
-		'model.request',
-		'model.response',
-		'message.assistant',
-		'run.completed',
-	])
-	const [first, second] = model.requests('what is the weather')
-	const offered = first?.tools?.find((tool) => tool.function.name === call.name)
-	t.match(offered?.function.description, /structured content/i)
-	t.match(offered?.function.parameters, {
-		type: 'object',
-		properties: { location: { enum: ['New York', 'Chicago', 'Los Angeles'] } },
-	})
-	const result = second?.messages.findLast((message) => message.role === 'tool')?.content
-	t.match(JSON.parse(String(result)), { temperature: Number, conditions: String }, 'said once, not twice')
-})
+void t.test(
+	'a run emits the events of a call in order, and the model gets the tool as the server describes it',
+	async (t) => {
+		const ada = await follow(t, gateway, 'ada')
+		await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { provider: 'main' } } })
+		const call = { name: 'mcp__by-stdio__get-structured-content', arguments: { location: 'Chicago' } }
+		model.on('what is the weather', { tools: [call] }, 'It is cold.')
+		const run_id = await ada.complete('what is the weather')
+		t.strictSame(ada.typesOf(run_id), [
+			'run.started',
+			'message.user',
+			'model.request',
+			'model.response',
+			'mcp.called',
+			'mcp.result',
+			'model.request',
+			'model.response',
+			'message.assistant',
+			'run.completed',
+		])
+		const [first, second] = model.requests('what is the weather')
+		const offered = first?.tools?.find((tool) => tool.function.name === call.name)
+		t.match(offered?.function.description, /structured content/i)
+		t.match(offered?.function.parameters, {
+			type: 'object',
+			properties: { location: { enum: ['New York', 'Chicago', 'Los Angeles'] } },
+		})
+		const result = second?.messages.findLast((message) => message.role === 'tool')?.content
+		t.match(JSON.parse(String(result)), { temperature: Number, conditions: String }, 'once, not twice')
+	},
+)
 
-void t.test('what a result holds beside text is told of', async (t) => {
+void t.test('content of a result that is not text becomes an attachment or a description', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { provider: null } } })
 	const image = await callTool(ada, 'mcp__by-stdio__get-tiny-image')
@@ -91,7 +94,7 @@ void t.test('what a result holds beside text is told of', async (t) => {
 	t.match(resource.result, /\[resource demo:\/\/resource\/dynamic\/text\/1, text\/plain\]\nResource 1/)
 })
 
-void t.test('the reference server asks over HTTP, by forms and by addresses', async (t) => {
+void t.test('the reference server asks questions over HTTP, by forms and by URLs', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const form = await ada.start('/tool mcp__by-http__trigger-elicitation-request {}')
 	const filled = await converse(t, ada, form, [JSON.stringify({ name: 'Emma', integer: 7 })])
@@ -111,10 +114,10 @@ void t.test('the reference server asks over HTTP, by forms and by addresses', as
 		`/tool mcp__by-http__trigger-url-elicitation ${JSON.stringify({ ...link, errorPath: true })}`,
 	)
 	const retried = await converse(t, ada, required, ['done', 'done'])
-	t.match(retried.result, /accept/, 'a call that needs a visit first is made again after it')
+	t.match(retried.result, /accept/, 'a call that requires a visit first is repeated after it')
 })
 
-void t.test('a server over HTTP that was started anew is found again', async (t) => {
+void t.test('an HTTP server is connected again after its restart', async (t) => {
 	const cleo = await follow(t, gateway, 'cleo')
 	const { id } = await add(cleo, { name: 'web', transport: 'http', url: web.url })
 	await web.stop()

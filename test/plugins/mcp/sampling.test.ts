@@ -1,4 +1,4 @@
-/** What servers may ask of the gateway where an operator allows it: answers of the agent's model, and folders. */
+/** What servers can request if an operator allows it: answers of the agent's model (sampling), and folders (roots). */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -38,15 +38,15 @@ t.teardown(async () => {
 	await Promise.all([models.stop(), held.stop()])
 })
 
-const own = (more: object = {}) => ({ ...stdio('own', servers.sdk), ...more })
+const sdkServer = (fields: object = {}) => ({ ...stdio('own', servers.sdk), ...fields })
 const message = (role: string, text: string) => ({ role, content: { type: 'text', text } })
 const sample = (params: object, times = 1) => ({ params: { maxTokens: 1_000, ...params }, times })
 const hello = sample({ messages: [message('user', 'Hello')] })
 const outcomes = ({ result }: Answer): Answer => JSON.parse(result)
 
-void t.test('a server that may samples, and sees nothing of the agent', async (t) => {
+void t.test('an allowed server can sample, and gets no data of the agent', async (t) => {
 	const ada = await follow(t, gateway, 'ada', { persona: 'Ada has a private persona.' })
-	const { id } = await add(ada, own({ sampling: true }))
+	const { id } = await add(ada, sdkServer({ sampling: true }))
 	t.match((await ada.call(`mcp/${id}`)).body, { sampling: true, roots: [] })
 	t.strictSame(outcomes(await callTool(ada, 'mcp__own__client')).sampling, {})
 	const before = requests.length
@@ -65,14 +65,14 @@ void t.test('a server that may samples, and sees nothing of the agent', async (t
 	t.match(outcomes(called), [answer])
 
 	const sent = requests.slice(before).map(({ body }) => body)
-	const own_request = sent.find((body: Answer) => body.messages[0].content === 'Be short.')
-	t.strictSame(own_request.messages, [
+	const request = sent.find((body: Answer) => body.messages[0].content === 'Be short.')
+	t.strictSame(request.messages, [
 		{ role: 'system', content: 'Be short.' },
 		{ role: 'user', content: 'One' },
 		{ role: 'assistant', content: 'Two' },
 		{ role: 'user', content: 'Three' },
 	])
-	t.match(own_request, { max_tokens: 50, temperature: 0.5, tools: undefined })
+	t.match(request, { max_tokens: 50, temperature: 0.5, tools: undefined })
 
 	await callTool(ada, 'mcp__own__sample', hello)
 	const [plain] = requests.map(({ body }) => body).filter((body) => body.messages.at(-1).content === 'Hello')
@@ -82,9 +82,9 @@ void t.test('a server that may samples, and sees nothing of the agent', async (t
 	const sampled = runs.filter(({ trigger }) => trigger === 'sampling')
 	t.equal(sampled.length, 2)
 	t.match(sampled, [{ status: 'completed' }, { status: 'completed' }])
-	const told = ada.stream.events.filter(({ event_type }) => event_type === 'mcp.sampling')
+	const samplings = ada.stream.events.filter(({ event_type }) => event_type === 'mcp.sampling')
 	t.strictSame(
-		new Set(told.map(({ payload }) => payload.sampling_run_id)),
+		new Set(samplings.map(({ payload }) => payload.sampling_run_id)),
 		new Set(sampled.map(({ run_id }) => run_id)),
 	)
 	const { total } = (await gateway.request('GET', '/v1/usage?agent_id=ada')).body
@@ -93,14 +93,18 @@ void t.test('a server that may samples, and sees nothing of the agent', async (t
 	t.notOk(conversations.some((one: Answer) => one.conversation.startsWith('sampling')))
 })
 
-void t.test('it is bounded', async (t) => {
+void t.test('sampling has limits per run and per request', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
-	await add(bea, own({ sampling: true }))
+	await add(bea, sdkServer({ sampling: true }))
 	const five = outcomes(await callTool(bea, 'mcp__own__sample', { ...hello, times: 5 }))
 	t.match(five.slice(0, 3), [{ role: 'assistant' }, { role: 'assistant' }, { role: 'assistant' }])
 	const over = { code: -1, message: /3 requests for sampling.*mcp\.max_samplings_per_run/ }
 	t.match(five.slice(3), [over, over])
-	t.match(outcomes(await callTool(bea, 'mcp__own__sample', hello)), [{ role: 'assistant' }], 'in another run')
+	t.match(
+		outcomes(await callTool(bea, 'mcp__own__sample', hello)),
+		[{ role: 'assistant' }],
+		'the next run has its own count',
+	)
 
 	const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' }
 	const refusals: [object, RegExp][] = [
@@ -115,18 +119,18 @@ void t.test('it is bounded', async (t) => {
 	t.match(long, [{ code: -32602, message: /at most 102400 characters together/ }])
 })
 
-void t.test('the token limit of the run holds for it, too', async (t) => {
+void t.test('the token limit of the run applies to sampling', async (t) => {
 	const cleo = await follow(t, gateway, 'cleo', { config: { limits: { tokens: 30 } } })
-	await add(cleo, own({ sampling: true }))
+	await add(cleo, sdkServer({ sampling: true }))
 	const run_id = await cleo.start(`/tool mcp__own__sample ${JSON.stringify({ ...hello, times: 3 })}`)
 	await cleo.ended(run_id)
 	const sampled = ((await cleo.call('runs')).body as Answer[]).filter(({ trigger }) => trigger === 'sampling')
 	t.ok(sampled.some(({ status, error }) => status === 'failed' && error.code === 'limit_tokens'))
 })
 
-void t.test('a run that is stopped stops it', async (t) => {
+void t.test('cancelling a run stops its sampling', async (t) => {
 	const dora = await follow(t, gateway, 'dora', { config: { provider: 'held' } })
-	await add(dora, own({ sampling: true }))
+	await add(dora, sdkServer({ sampling: true }))
 	const run_id = await dora.start('go')
 	const params = { messages: [message('user', 'while it runs')], maxTokens: 10 }
 	;(await held.called('go')).callTool('mcp__own__sample', JSON.stringify({ params }))
@@ -140,9 +144,9 @@ void t.test('a run that is stopped stops it', async (t) => {
 	t.strictSame(new Set(ended.map(({ trigger }) => trigger)), new Set(['api', 'sampling']))
 })
 
-void t.test('a reload during the run does not reset the count', async (t) => {
+void t.test('a reload during a run does not reset its count of samplings', async (t) => {
 	const iris = await follow(t, gateway, 'iris', { config: { provider: 'held' } })
-	await add(iris, own({ sampling: true }))
+	await add(iris, sdkServer({ sampling: true }))
 	const run_id = await iris.start('several')
 	const once = { params: { messages: [message('user', 'Again')], maxTokens: 10 } }
 	;(await held.called('several')).callTool('mcp__own__sample', JSON.stringify({ ...once, times: 3 }))
@@ -159,14 +163,17 @@ void t.test('a reload during the run does not reset the count', async (t) => {
 	await iris.ended(run_id)
 })
 
-void t.test('what is not allowed is refused, and says by whom', async (t) => {
+void t.test('requests that the operator has not allowed are refused', async (t) => {
 	const emil = await follow(t, gateway, 'emil')
-	await add(emil, own())
+	await add(emil, sdkServer())
 	const { sampling, roots } = outcomes(await callTool(emil, 'mcp__own__client'))
 	t.strictSame([sampling, roots], [undefined, undefined])
-	const not = (what: string) => ({ code: -32601, message: RegExp(`operator.* has not allowed it .*\\(${what}\\)`) })
-	t.match(outcomes(await callTool(emil, 'mcp__own__sample', hello)), [not('sampling')])
-	t.match(outcomes(await callTool(emil, 'mcp__own__roots')), not('roots'))
+	const notAllowed = (what: string) => ({
+		code: -32601,
+		message: RegExp(`operator.* has not allowed it .*\\(${what}\\)`),
+	})
+	t.match(outcomes(await callTool(emil, 'mcp__own__sample', hello)), [notAllowed('sampling')])
+	t.match(outcomes(await callTool(emil, 'mcp__own__roots')), notAllowed('roots'))
 
 	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:write'] } })).body
 	const web = { name: 'web', transport: 'http', url: 'https://example.com/mcp' }
@@ -183,10 +190,10 @@ void t.test('what is not allowed is refused, and says by whom', async (t) => {
 	}
 })
 
-void t.test('roots are told as they were allowed', async (t) => {
+void t.test('a server gets exactly the allowed roots', async (t) => {
 	const finn = await follow(t, gateway, 'finn')
 	const roots = ['file:///srv/books', 'file:///srv/notes']
-	const { id } = await add(finn, own({ roots }))
+	const { id } = await add(finn, sdkServer({ roots }))
 	t.match((await finn.call(`mcp/${id}`)).body, { sampling: false, roots })
 	t.strictSame(outcomes(await callTool(finn, 'mcp__own__roots')), { roots: roots.map((uri) => ({ uri })) })
 })
@@ -195,7 +202,7 @@ void t.test('the reference server samples and reads roots', async (t) => {
 	const gil = await follow(t, gateway, 'gil')
 	const everything = { ...stdio('all', servers.everything, 'stdio'), sampling: true, roots: ['file:///srv/books'] }
 	const { id } = await add(gil, everything)
-	// It adds these tools once it knows what its client can do, and says so.
+	// It adds these tools, and announces them, once it knows the capabilities of its client.
 	await until(gateway, 'gil', id, ({ tools }) =>
 		['trigger-sampling-request', 'get-roots-list'].every((name) => tools.some((one: Answer) => one.name === name)),
 	)

@@ -1,12 +1,12 @@
-/** What a server gets to know: its environment, its headers, and secrets under a grant only. */
+/** What the gateway passes to a server: its environment, its headers, and secrets, under a grant only. */
 import { readFileSync, readdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
 
@@ -27,7 +27,7 @@ t.teardown(() => gateway.stop())
 const post = async (path: string, body: object): Promise<Answer> => (await gateway.request('POST', path, { body })).body
 
 void t.test(
-	'a process gets the safe few variables, the proxy without a password, what its record names, an empty folder, and the name of the gateway',
+	'a process gets the safe variables, those of its record, a proxy without a password and an empty folder',
 	async (t) => {
 		const ada = await follow(t, gateway, 'ada')
 		const { id } = await add(ada, { ...stdio('own', servers.fixture), env: { LEVEL: 'debug-everything', EMPTY: '' } })
@@ -55,7 +55,7 @@ void t.test(
 	},
 )
 
-void t.test('a value that a program wrote stays hidden after it has ended', async (t) => {
+void t.test('a value that a program printed stays redacted after it has ended', async (t) => {
 	const abe = await follow(t, gateway, 'abe')
 	const program = 'console.error(`my key is ${process.env.KEY}`); process.exit(1)'
 	const { id } = await add(abe, { ...stdio('own', '-e', program), env: { KEY: 'the-literal-value-1' } })
@@ -67,7 +67,7 @@ void t.test('a value that a program wrote stays hidden after it has ended', asyn
 	t.notMatch(JSON.stringify((await abe.call(`mcp/${id}`)).body), /literal/)
 })
 
-void t.test('a secret needs a grant; taking it back ends the connection', async (t) => {
+void t.test('a secret needs a grant; deleting the grant ends the connection', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	const secret = await post('/v1/vault/secrets', { name: 'TOKEN', value: 'the-secret-value-1' })
 	const { id } = await add(bea, {
@@ -92,7 +92,7 @@ void t.test('a secret needs a grant; taking it back ends the connection', async 
 	t.notMatch(JSON.stringify(bea.stream.events), /the-secret-value/)
 })
 
-void t.test('a handle in the arguments of a call is filled in for the server alone', async (t) => {
+void t.test('a handle in the arguments of a call is replaced for the server only', async (t) => {
 	const cleo = await follow(t, gateway, 'cleo')
 	const secret = await post('/v1/vault/secrets', { name: 'HANDLE', value: 'the-secret-value-2' })
 	await add(cleo, stdio('own', servers.fixture))
@@ -105,40 +105,44 @@ void t.test('a handle in the arguments of a call is filled in for the server alo
 	t.match(cleo.typesOf(run_id).join(), /mcp\.called,vault\.accessed,(security\.redacted,)*mcp\.result/)
 })
 
-void t.test('headers go to the server, and to no other', async (t) => {
-	const heard: IncomingHttpHeaders[] = []
-	const other: IncomingHttpHeaders[] = []
-	const elsewhere = createServer((request, response) => {
-		other.push(request.headers)
-		response.writeHead(401).end()
-	}).listen(0, '127.0.0.1')
-	const web = createServer((request, response) => {
-		heard.push(request.headers)
-		const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/mcp`
-		response.writeHead(307, { location }).end()
-	}).listen(0, '127.0.0.1')
-	t.teardown(() => [web, elsewhere].map((one) => one.close()))
+void t.test('headers are sent to the server only', async (t) => {
+	const received: IncomingHttpHeaders[] = []
+	const redirected: IncomingHttpHeaders[] = []
+	const target = await listenOnLoopback(
+		createServer((request, response) => {
+			redirected.push(request.headers)
+			response.writeHead(401).end()
+		}),
+	)
+	t.teardown(target.stop)
+	const web = await listenOnLoopback(
+		createServer((request, response) => {
+			received.push(request.headers)
+			response.writeHead(307, { location: `${target.url}/mcp` }).end()
+		}),
+	)
+	t.teardown(web.stop)
 	const secret = await post('/v1/vault/secrets', { name: 'KEY', value: 'the-secret-value-3' })
 	const dora = await follow(t, gateway, 'dora')
 	await post('/v1/vault/grants', { agent_id: 'dora', secret_id: secret.id })
 	const { id } = await add(dora, {
 		name: 'web',
 		transport: 'http',
-		url: `http://127.0.0.1:${(web.address() as AddressInfo).port}/mcp`,
+		url: `${web.url}/mcp`,
 		headers: { Authorization: 'Bearer {{secret:KEY}}', 'X-Team': 'blue' },
 	})
-	t.match(heard[0], { authorization: 'Bearer the-secret-value-3', 'x-team': 'blue' })
-	t.strictSame(other, [], 'a redirect to another origin is not followed')
+	t.match(received[0], { authorization: 'Bearer the-secret-value-3', 'x-team': 'blue' })
+	t.strictSame(redirected, [], 'a redirect to another origin is not followed')
 	const { body } = await dora.call(`mcp/${id}`)
 	t.not(body.status, 'connected')
 	t.strictSame(body.headers, { Authorization: null, 'X-Team': null })
 	t.notMatch(JSON.stringify([body, dora.stream.events]), /the-secret-value/)
 })
 
-void t.test('values do not lie open on the disk', async (t) => {
+void t.test('values are not on the disk in plain text', async (t) => {
 	const emma = await follow(t, gateway, 'emma')
 	await add(emma, { ...stdio('own', servers.fixture), env: { PLAIN: 'typed-in-by-hand-4711' } })
-	const files = readdirSync(gateway.home, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
+	const files = readdirSync(gateway.home, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
 	t.ok(files.length > 2)
 	for (const file of files) {
 		const bytes = readFileSync(join(file.parentPath, file.name))

@@ -6,13 +6,14 @@ import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
 import { watchDeadlines } from './deadlines.ts'
 
 const CALL_TIMEOUT_S = 3001
 const gateway = await startGateway({ config: `mcp: {call_timeout_s: ${CALL_TIMEOUT_S}, max_call_s: 80000}\n` })
 t.teardown(() => gateway.stop())
 
-void t.test('a server that a tool works on files with keeps to its folder', async (t) => {
+void t.test('a file server reads only in its folder', async (t) => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
 	t.teardown(() => rmSync(folder, { recursive: true }))
 	writeFileSync(join(folder, 'note.txt'), 'remember the milk')
@@ -24,7 +25,7 @@ void t.test('a server that a tool works on files with keeps to its folder', asyn
 	t.match(outside, { event_type: 'mcp.failed', message: /denied/i })
 })
 
-void t.test('a server keeps its state over calls and runs', async (t) => {
+void t.test('a server keeps its state between calls and runs', async (t) => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
 	t.teardown(() => rmSync(folder, { recursive: true }))
 	const emma = await follow(t, gateway, 'emma')
@@ -38,7 +39,7 @@ void t.test('a server keeps its state over calls and runs', async (t) => {
 	t.match(found.result, /sleeps in the office/)
 })
 
-void t.test('a tool that comes later is there after the server says so', async (t) => {
+void t.test('a new tool can be called after the server announces it', async (t) => {
 	const fay = await follow(t, gateway, 'fay')
 	const { id } = await add(fay, stdio('own', servers.fixture))
 	await callTool(fay, 'mcp__own__grow', { name: 'newcomer' })
@@ -46,14 +47,14 @@ void t.test('a tool that comes later is there after the server says so', async (
 	t.equal((await callTool(fay, 'mcp__own__newcomer')).result, 'newcomer was called')
 })
 
-void t.test('a call is cut off when it shows no progress, and the server is told', async (t) => {
+void t.test('a call without progress is cut off, and the server is notified', async (t) => {
 	const gil = await follow(t, gateway, 'gil')
 	const { id } = await add(gil, stdio('own', servers.fixture))
 	const deadlines = watchDeadlines(t, CALL_TIMEOUT_S * 1000)
 	const hung = callTool(gil, 'mcp__own__hang')
 	await gil.stream.waitFor('mcp.called')
-	while (deadlines.running() === 0) await new Promise((resolve) => setImmediate(resolve))
-	deadlines.strike()
+	await eventually(() => deadlines.pending() > 0)
+	deadlines.expire()
 	const message = /3001 s without progress/
 	t.match(await hung, { event_type: 'mcp.failed', code: 'mcp_timeout', message })
 	await until(gateway, 'gil', id, ({ stderr }) => /cancelled: 3001 s without progress/.test(stderr))
@@ -66,30 +67,33 @@ void t.test('stopping a run cancels its call at the server', async (t) => {
 	await hal.heard(run_id, 'mcp.called')
 	t.equal((await gateway.request('POST', '/v1/agents/hal/stop', { body: {} })).status, 200)
 	t.equal((await hal.ended(run_id)).event_type, 'run.stopped')
-	const heard = JSON.parse((await callTool(hal, 'mcp__own__cancelled')).result)
-	t.equal(heard.length, 1)
+	const cancelled = JSON.parse((await callTool(hal, 'mcp__own__cancelled')).result)
+	t.equal(cancelled.length, 1)
 })
 
-void t.test('odd servers: noise on the output, long results, a failed tool', async (t) => {
-	const ida = await follow(t, gateway, 'ida')
-	const { id } = await add(ida, stdio('own', servers.fixture))
-	t.equal((await callTool(ida, 'mcp__own__noise')).result, 'made noise')
-	const { body } = await ida.call(`mcp/${id}`)
-	t.match(body.stderr, /ready to serve/)
-	t.match(body.stderr, /only messages belong\] this is no message/)
-	t.match(await callTool(ida, 'mcp__own__fail'), {
-		event_type: 'mcp.failed',
-		code: 'mcp_failed',
-		message: 'it went wrong',
-	})
+void t.test(
+	'a server stays usable after noise on its output, a failed tool and results that are too long',
+	async (t) => {
+		const ida = await follow(t, gateway, 'ida')
+		const { id } = await add(ida, stdio('own', servers.fixture))
+		t.equal((await callTool(ida, 'mcp__own__noise')).result, 'made noise')
+		const { body } = await ida.call(`mcp/${id}`)
+		t.match(body.stderr, /ready to serve/)
+		t.match(body.stderr, /only messages belong\] this is no message/)
+		t.match(await callTool(ida, 'mcp__own__fail'), {
+			event_type: 'mcp.failed',
+			code: 'mcp_failed',
+			message: 'it went wrong',
+		})
 
-	const run_id = await ida.complete('/tool mcp__own__long {"size": 1000000}')
-	t.match((await ida.heard(run_id, 'mcp.result')).payload.result, /^x+… \[cut: \d+ more characters\]$/)
-	t.equal((await callTool(ida, 'mcp__own__list', { count: 100 })).result, 'made a list')
-	const flood = await callTool(ida, 'mcp__own__list', { count: 50_000 })
-	t.match(flood.message, /a list of more than 100 messages/)
-	const fatal = await callTool(ida, 'mcp__own__long', { size: 5_000_000 })
-	t.match(fatal, { event_type: 'mcp.failed', code: 'mcp_failed', message: /interrupted.*more than 4194304 bytes/ })
-	const mended = await until(gateway, 'ida', id, ({ status }) => status === 'connected')
-	t.match(mended.last_error.message, /more than 4194304 bytes/)
-})
+		const run_id = await ida.complete('/tool mcp__own__long {"size": 1000000}')
+		t.match((await ida.heard(run_id, 'mcp.result')).payload.result, /^x+… \[cut: \d+ more characters\]$/)
+		t.equal((await callTool(ida, 'mcp__own__list', { count: 100 })).result, 'made a list')
+		const flood = await callTool(ida, 'mcp__own__list', { count: 50_000 })
+		t.match(flood.message, /a list of more than 100 messages/)
+		const fatal = await callTool(ida, 'mcp__own__long', { size: 5_000_000 })
+		t.match(fatal, { event_type: 'mcp.failed', code: 'mcp_failed', message: /interrupted.*more than 4194304 bytes/ })
+		const reconnected = await until(gateway, 'ida', id, ({ status }) => status === 'connected')
+		t.match(reconnected.last_error.message, /more than 4194304 bytes/)
+	},
+)

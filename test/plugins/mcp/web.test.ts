@@ -1,12 +1,11 @@
-/** Servers over HTTP that do what they should not, and what the gateway makes of it. */
-import { once } from 'node:events'
+/** HTTP servers that break the protocol, and how the gateway reacts. */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { add, callTool, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
 
@@ -15,11 +14,11 @@ t.teardown(() => gateway.stop())
 
 type Handle = (message: Answer, request: IncomingMessage, response: ServerResponse) => unknown
 
-const MUTE = Symbol('no answer at all')
+const NO_RESPONSE = Symbol('no response')
 
 /**
- * A server that answers each message with what `handle` gives; where that is undefined, as a good one does. `resume`: what it
- * does where a stream is asked for that broke.
+ * A server that answers each message with the result of `handle`, or correctly if that is undefined. `resume`: answers a request
+ * to resume a broken stream.
  */
 async function serve(t: Test, handle: Handle, resume?: (response: ServerResponse) => void): Promise<string> {
 	const server = createServer((request, response) => {
@@ -29,22 +28,19 @@ async function serve(t: Test, handle: Handle, resume?: (response: ServerResponse
 			if (request.headers['last-event-id'] !== undefined && resume) return resume(response)
 			if (request.method !== 'POST') return void response.writeHead(request.method === 'GET' ? 405 : 200).end()
 			const message = JSON.parse(text) as Answer
-			const result = handle(message, request, response) ?? basics(message)
-			if (result === MUTE || response.headersSent) return
+			const result = handle(message, request, response) ?? correctResult(message)
+			if (result === NO_RESPONSE || response.headersSent) return
 			if (message.id === undefined) return void response.writeHead(202).end()
 			response.setHeader('content-type', 'application/json')
 			response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
 		})()
-	}).listen(0, '127.0.0.1')
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
 	})
-	await new Promise((resolve) => server.once('listening', resolve))
-	return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	return `${url}/mcp`
 }
 
-function basics({ method, params }: Answer): unknown {
+function correctResult({ method, params }: Answer): unknown {
 	if (method === 'initialize') {
 		const { protocolVersion } = params
 		return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'odd', version: '1' } }
@@ -53,7 +49,7 @@ function basics({ method, params }: Answer): unknown {
 	return method === 'tools/call' ? { content: [{ type: 'text', text: 'done' }] } : {}
 }
 
-void t.test('a session that the server has forgotten is made anew, and the call is made again', async (t) => {
+void t.test('after the server forgot a session, the gateway opens another one and repeats the call', async (t) => {
 	let sessions = 0
 	let forgotten = ''
 	let calls = 0
@@ -71,7 +67,7 @@ void t.test('a session that the server has forgotten is made anew, and the call 
 	t.match((await ada.stream.waitFor('mcp.disconnected')).payload, { reason: 'it no longer knows the session' })
 })
 
-void t.test('an answer that is too large ends the attempt', async (t) => {
+void t.test('a response that is too large fails the attempt to connect', async (t) => {
 	const url = await serve(t, ({ method }) =>
 		method === 'tools/list' ? { tools: [], padding: 'x'.repeat(5 * 1024 * 1024) } : undefined,
 	)
@@ -81,7 +77,7 @@ void t.test('an answer that is too large ends the attempt', async (t) => {
 	t.match((await bea.call(`mcp/${id}`)).body.last_error.message, /more than 4194304 bytes/)
 })
 
-void t.test('a call whose stream of events breaks fails at once, saying why, and the connection stays', async (t) => {
+void t.test('a call whose event stream breaks fails at once with the reason, and the connection stays', async (t) => {
 	const url = await serve(t, ({ id, method, params }, _request, response) => {
 		if (method !== 'tools/call') return
 		const { how } = params.arguments
@@ -111,20 +107,20 @@ void t.test('a call whose stream of events breaks fails at once, saying why, and
 	t.match((await hedy.call(`mcp/${id}`)).body, { status: 'connected', failures: 0 })
 })
 
-void t.test('a stream whose events have ids is taken up again where it broke', async (t) => {
-	let asked: unknown
+void t.test('a broken stream whose events have ids is resumed', async (t) => {
+	let call_id: unknown
 	const url = await serve(
 		t,
 		({ id, method }, _request, response) => {
 			if (method !== 'tools/call') return
-			asked = id
+			call_id = id
 			response.writeHead(200, { 'content-type': 'text/event-stream' })
 			response.write('retry: 10\nid: 1\ndata:\n\n', () => response.destroy())
 		},
 		(response) => {
 			const result = { content: [{ type: 'text', text: 'done after all' }] }
 			response.writeHead(200, { 'content-type': 'text/event-stream' })
-			response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: asked, result })}\n\n`)
+			response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: call_id, result })}\n\n`)
 		},
 	)
 	const iris = await follow(t, gateway, 'iris')
@@ -132,7 +128,7 @@ void t.test('a stream whose events have ids is taken up again where it broke', a
 	t.match(await callTool(iris, 'mcp__web__do'), { result: 'done after all' })
 })
 
-void t.test('a server that wants a login, or speaks another protocol, is not tried again', async (t) => {
+void t.test('a server that requires a login, or supports only other revisions, is not retried', async (t) => {
 	const cleo = await follow(t, gateway, 'cleo')
 	const closed = await serve(t, (_, __, response) => void response.writeHead(401).end('who are you?'))
 	const login = await add(cleo, { name: 'login', transport: 'http', url: closed })
@@ -143,7 +139,7 @@ void t.test('a server that wants a login, or speaks another protocol, is not tri
 			? { protocolVersion: '1999-01-01', capabilities: {}, serverInfo: { name: 'old', version: '1' } }
 			: undefined,
 	)
-	// As servers do that accept requests without `initialize` only.
+	// Like servers that accept only requests without `initialize`.
 	const newer = await serve(t, ({ id, method }, _, response) => {
 		const data = { supported: ['2026-07-28'], requested: '2025-11-25' }
 		const error = { code: -32022, message: 'Unsupported protocol version: 2025-11-25', data }
@@ -156,20 +152,19 @@ void t.test('a server that wants a login, or speaks another protocol, is not tri
 	]) {
 		const { id, status } = await add(cleo, { name, transport, url })
 		t.equal(status, 'error')
-		const said = `^the server supports only revision ${revision} of MCP, and the gateway supports \\S+ to \\S+; configure`
-		t.match((await cleo.call(`mcp/${id}`)).body.last_error.message, new RegExp(said))
+		const message = `^the server supports only revision ${revision} of MCP, and the gateway supports \\S+ to \\S+; configure`
+		t.match((await cleo.call(`mcp/${id}`)).body.last_error.message, new RegExp(message))
 	}
 })
 
-void t.test('an address without a server is reported as one, and is not tried again', async (t) => {
+void t.test('an address without an MCP server is reported as such, and is not retried', async (t) => {
 	const carl = await follow(t, gateway, 'carl')
 	for (const status of [200, 404]) {
 		const page = createServer((request, response) => {
 			response.writeHead(request.method === 'GET' ? status : 405, { 'content-type': 'text/html' }).end('<html>')
-		}).listen(0, '127.0.0.1')
-		t.teardown(() => page.close())
-		await once(page, 'listening')
-		const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/`
+		})
+		const { url, stop } = await listenOnLoopback(page)
+		t.teardown(stop)
 		const added = await add(carl, { name: `page-${status}`, transport: 'sse', url })
 		t.equal(added.status, 'error')
 		t.match(
@@ -184,15 +179,15 @@ void t.test('an address without a server is reported as one, and is not tried ag
 	}
 })
 
-void t.test('a stream that floods the gateway with notices leaves it responsive', async (t) => {
-	const notice = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: {} })}\n\n`
+void t.test('the gateway stays responsive while a stream floods it with notifications', async (t) => {
+	const notification = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: {} })}\n\n`
 	let flooding = false
 	const url = await serve(t, ({ method }, _request, response) => {
 		if (method !== 'tools/call') return
 		flooding = true
 		response.writeHead(200, { 'content-type': 'text/event-stream' })
 		const pour = (): void => {
-			while (flooding && !response.destroyed && response.write(notice.repeat(500))) continue
+			while (flooding && !response.destroyed && response.write(notification.repeat(500))) continue
 		}
 		response.on('drain', pour)
 		response.on('close', () => (flooding = false))
@@ -208,15 +203,15 @@ void t.test('a stream that floods the gateway with notices leaves it responsive'
 	await gateway.request('DELETE', `/v1/agents/dora/mcp/${id}`)
 })
 
-void t.test('the events of a stream end with any line end, and only one that is too long is too long', async (t) => {
-	const notice = { jsonrpc: '2.0', method: 'notifications/message', params: { data: 'x'.repeat(64 * 1024) } }
+void t.test('a stream accepts every kind of line end, and the size limit applies to single events', async (t) => {
+	const notification = { jsonrpc: '2.0', method: 'notifications/message', params: { data: 'x'.repeat(64 * 1024) } }
 	const url = await serve(t, ({ id, method, params }, _request, response) => {
 		if (method !== 'tools/call') return
 		const end = String(params.arguments.end).repeat(2)
 		response.writeHead(200, { 'content-type': 'text/event-stream' })
-		for (let n = 0; n < 80; n++) response.write(`data: ${JSON.stringify(notice)}${end}`)
+		for (let n = 0; n < 80; n++) response.write(`data: ${JSON.stringify(notification)}${end}`)
 		const result = { content: [{ type: 'text', text: 'done' }] }
-		// With a comment behind it, since a \r is a line end for sure only once something else than \n has followed.
+		// Followed by a comment: whether a \r is a whole line end is known only after the next character.
 		response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}${end}: over\n`)
 	})
 	const gil = await follow(t, gateway, 'gil')
@@ -226,23 +221,26 @@ void t.test('the events of a stream end with any line end, and only one that is 
 	}
 })
 
-void t.test('a list of messages is taken, and one that would hold everything else up is not', async (t) => {
-	const notice = { jsonrpc: '2.0', method: 'notifications/message', params: {} }
+void t.test('a list of messages is accepted, unless it is large enough to block the gateway', async (t) => {
+	const notification = { jsonrpc: '2.0', method: 'notifications/message', params: {} }
 	const url = await serve(t, ({ id, method, params }, _request, response) => {
 		if (method !== 'tools/call') return
 		const result = { content: [{ type: 'text', text: 'done' }] }
-		const list = [...Array.from({ length: params.arguments.notices }, () => notice), { jsonrpc: '2.0', id, result }]
+		const list = [
+			...Array.from({ length: params.arguments.notifications }, () => notification),
+			{ jsonrpc: '2.0', id, result },
+		]
 		response.writeHead(200, { 'content-type': 'application/json' }).end(` ${JSON.stringify(list)}`)
 	})
 	const fay = await follow(t, gateway, 'fay')
 	await add(fay, { name: 'web', transport: 'http', url })
-	t.equal((await callTool(fay, 'mcp__web__do', { notices: 100 })).result, 'done')
-	const flood = await callTool(fay, 'mcp__web__do', { notices: 50_000 })
+	t.equal((await callTool(fay, 'mcp__web__do', { notifications: 100 })).result, 'done')
+	const flood = await callTool(fay, 'mcp__web__do', { notifications: 50_000 })
 	t.match([flood.event_type, flood.message], ['mcp.failed', /a list of messages of more than 65536 bytes/])
 })
 
-void t.test('a server that answers nothing keeps nobody waiting', async (t) => {
-	const url = await serve(t, () => MUTE)
+void t.test('a server that never answers delays neither runs nor its removal', async (t) => {
+	const url = await serve(t, () => NO_RESPONSE)
 	const emma = await follow(t, gateway, 'emma')
 	const adding = emma.call('mcp', { name: 'mute', transport: 'http', url })
 	await emma.stream.waitFor('mcp.added')
