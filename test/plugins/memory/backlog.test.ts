@@ -4,32 +4,32 @@ import type { Context } from '../../../core/plugin.ts'
 import { embeddingsOf } from '../../../plugins/memory/embeddings.ts'
 import type { Embeddings } from '../../../plugins/memory/embeddings.ts'
 
-/** More steps than there are between the end of an attempt and that of its backlog. */
+/** More microtasks than there are between the end of an attempt and the end of its backlog. */
 const STEPS = 20
 
-void t.test('a memory that comes while the last embedding is completed gets one, too', async (t) => {
+void t.test('a memory that is stored while the last embedding completes is embedded as well', async (t) => {
 	const agent = { name: 'ada', uid: 'one' }
 	const store = {
 		get: async ([, , id]: string[]) => ({ value: { id, content: id } }),
 		commit: async () => [],
 	}
 	for (let steps = 0; steps < STEPS; steps++) {
-		const asked: string[] = []
+		const embedded: string[] = []
 		const embedder = {
 			id: 'a model',
 			async embed(texts: readonly string[]) {
-				asked.push(...texts)
+				embedded.push(...texts)
 				return texts.map(() => Float32Array.of(1))
 			},
 		}
-		const comeLater = async (): Promise<void> => {
+		const storeSecond = async (): Promise<void> => {
 			for (let step = 0; step < steps; step++) await Promise.resolve()
 			await embeddings.make(agent, embedder, ['second'])
 		}
-		let coming: Promise<void> | undefined
+		let storing: Promise<void> | undefined
 		const index = {
 			async embedded() {
-				coming ??= comeLater()
+				storing ??= storeSecond()
 			},
 		}
 		const context = { store, signal: new AbortController().signal } as unknown as Context
@@ -39,8 +39,8 @@ void t.test('a memory that comes while the last embedding is completed gets one,
 			() => index,
 		)
 		await embeddings.make(agent, embedder, ['first'])
-		await coming
+		await storing
 		await nextTurn()
-		t.strictSame(asked, ['first', 'second'], `after ${steps} steps`)
+		t.strictSame(embedded, ['first', 'second'], `after ${steps} steps`)
 	}
 })

@@ -1,4 +1,4 @@
-/** svc memory and plugins. */
+/** svc memory and svc plugins. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { svcFor } from '../../support/person.ts'
@@ -35,7 +35,7 @@ void t.test('memories are added, found, listed and forgotten', async (t) => {
 	t.equal((await svc(['memory', 'list', 'ada', '--json'])).json.memories.length, 1)
 })
 
-void t.test('a compaction is waited for, and can be undone', async (t) => {
+void t.test('svc waits for a compaction, and can undo it', async (t) => {
 	for (let n = 0; n < 2; n++)
 		await svc(['memory', 'add', 'bob', n === 0 ? 'The same thing twice.' : 'The same thing, twice!'])
 	t.match(await svc(['memory', 'undo', 'bob', '-y']), { code: 4, err: /no compaction to undo/ })
@@ -49,7 +49,7 @@ void t.test('a compaction is waited for, and can be undone', async (t) => {
 	t.match(detached.json, { status: 'compaction_started', memories_before: 2 })
 })
 
-void t.test('plugins show what is wrong', async (t) => {
+void t.test('svc plugins shows problems', async (t) => {
 	const all = await svc(['plugins'])
 	t.match(all.out, /memory +\S+ +running/)
 	t.match(all.out, /broken .*the disk is \\x1b\[31mfull/)

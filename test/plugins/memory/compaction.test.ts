@@ -1,6 +1,5 @@
-/** Compaction: what is merged, what becomes of the originals, and what a crash half way leaves. */
+/** Compaction: what is merged, what happens to the originals, and what an interrupted compaction leaves. */
 import { rmSync } from 'node:fs'
-import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../../core/plugin.ts'
@@ -10,10 +9,12 @@ import { termsOf } from '../../../plugins/memory/words.ts'
 import { repetitions, sentencesOf } from '../../../plugins/memory/compaction/repetitions.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { refused } from '../../support/refused.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
 
 const world = globalThis as { lent?: Context }
 const lender = {
@@ -50,25 +51,30 @@ const TWICE = ['Rex is a dog.', 'The bill is paid.', 'rex is THE dog', 'Rex is a
 const withoutModel = await startGateway({ config: 'plugins:\n  lender: true\n', files: lender })
 t.teardown(() => withoutModel.stop())
 const model = await startModelServer()
+const held = await startHeldModel()
 const modelled = await startGateway({
-	config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    model: chat\n`,
+	config: `default_provider: mock
+providers:
+  mock: {kind: openai, base_url: "${model.url}", model: chat}
+  held: {kind: openai, base_url: "${held.url}", model: chat}
+`,
 })
 t.teardown(async () => {
 	await modelled.stop()
-	await model.stop()
+	await Promise.all([model.stop(), held.stop()])
 })
 
-/** An agent anew for each test; what it made goes with it. */
-async function lend(t: Test, gateway: TestGateway): Promise<Followed> {
+/** A new agent for each test, deleted at its end. */
+async function newAgent(t: Test, gateway: TestGateway, config = {}): Promise<Followed> {
 	t.teardown(() => gateway.request('DELETE', '/v1/agents/ada'))
-	return follow(t, gateway, 'ada')
+	return follow(t, gateway, 'ada', { config })
 }
 
 async function offline(t: Test): Promise<{ gateway: TestGateway; agent: Followed }> {
-	return { gateway: withoutModel, agent: await lend(t, withoutModel) }
+	return { gateway: withoutModel, agent: await newAgent(t, withoutModel) }
 }
 
-void t.test('without a model, what is said twice is merged, and no sentence is lost', async (t) => {
+void t.test('without a model, repetitions are merged, and no sentence is lost', async (t) => {
 	const { gateway, agent } = await offline(t)
 	const ids = await fill(gateway, TWICE)
 	t.match(await compact(agent), { status: 'completed', memories_before: 5, memories_after: 3, merged: 1 })
@@ -99,43 +105,46 @@ void t.test('a replaced memory is not merged with a current one', async (t) => {
 	t.match((await all(gateway)).at(-1), { id: rome, replaced_by: oslo.id })
 })
 
-void t.test('a replaced memory leads to what its successor was merged into, and back after an undo', async (t) => {
-	const { gateway, agent } = await offline(t)
-	const store = async (content: string, replaces: string[] = []): Promise<string> =>
-		(await agent.call('memory', { content, replaces })).body.id
-	const found = async (): Promise<Answer> => (await agent.call('memory/search?q=Where%20lives%20Bob&limit=2')).body
-	const rome = await store('Bob lives in Rome now.')
-	const oslo = await store('Oslo, because of the job.', [rome])
-	await store('Oslo, because of the job. Since May.')
-	const linked = async (): Promise<unknown> => (await all(gateway)).find(({ id }) => id === rome)?.replaced_by
+void t.test(
+	'a replaced memory links to the memory its successor was merged into; an undo restores the link',
+	async (t) => {
+		const { gateway, agent } = await offline(t)
+		const store = async (content: string, replaces: string[] = []): Promise<string> =>
+			(await agent.call('memory', { content, replaces })).body.id
+		const found = async (): Promise<Answer> => (await agent.call('memory/search?q=Where%20lives%20Bob&limit=2')).body
+		const rome = await store('Bob lives in Rome now.')
+		const oslo = await store('Oslo, because of the job.', [rome])
+		await store('Oslo, because of the job. Since May.')
+		const linked = async (): Promise<unknown> => (await all(gateway)).find(({ id }) => id === rome)?.replaced_by
 
-	const first = await compact(agent)
-	const merged = (await all(gateway)).find(({ content }) => content.includes('May'))
-	t.equal(await linked(), merged.id)
-	t.strictSame(
-		(await found()).map(({ id }: Answer) => id),
-		[merged.id, rome],
-		'the outdated one is found below its successor',
-	)
-	await store('Oslo, because of the job. Since May. In a flat.')
-	const second = await compact(agent)
-	t.not(await linked(), merged.id)
-	for (const [{ compaction_id }, id] of [
-		[second, merged.id],
-		[first, oslo],
-	] as const) {
-		await agent.call(`memory/compactions/${compaction_id}/undo`, {})
-		t.equal(await linked(), id)
-	}
+		const first = await compact(agent)
+		const merged = (await all(gateway)).find(({ content }) => content.includes('May'))
+		t.equal(await linked(), merged.id)
+		t.strictSame(
+			(await found()).map(({ id }: Answer) => id),
+			[merged.id, rome],
+			'the outdated one is found below its successor',
+		)
+		await store('Oslo, because of the job. Since May. In a flat.')
+		const second = await compact(agent)
+		t.not(await linked(), merged.id)
+		for (const [{ compaction_id }, id] of [
+			[second, merged.id],
+			[first, oslo],
+		] as const) {
+			await agent.call(`memory/compactions/${compaction_id}/undo`, {})
+			t.equal(await linked(), id)
+		}
 
-	await compact(agent)
-	t.equal((await agent.call('memory', { content: 'Bob lives in Rome now.' })).body.id, rome)
-	const now = await all(gateway)
-	t.notOk(now.find(({ id }) => id === rome).replaced_by, 'said again, it is in force again')
-	t.equal(now.find(({ content }) => content.includes('flat')).replaced_by, rome)
-})
+		await compact(agent)
+		t.equal((await agent.call('memory', { content: 'Bob lives in Rome now.' })).body.id, rome)
+		const now = await all(gateway)
+		t.notOk(now.find(({ id }) => id === rome).replaced_by, 'stored again, it is current again')
+		t.equal(now.find(({ content }) => content.includes('flat')).replaced_by, rome)
+	},
+)
 
-void t.test('what replaced a merged memory replaces its originals after an undo', async (t) => {
+void t.test('a memory that replaced a merged one replaces its originals after an undo', async (t) => {
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, ['Bob has a dog.', 'Bob has a dog. It is Rex.'])
 	const { compaction_id } = await compact(agent)
@@ -151,11 +160,11 @@ void t.test('what replaced a merged memory replaces its originals after an undo'
 	await gateway.request('DELETE', `/v1/agents/ada/memory/${cat.id}`)
 	t.notOk(
 		(await all(gateway)).some(({ replaced_by }) => replaced_by !== undefined),
-		'without it they are in force',
+		'without it they are current',
 	)
 })
 
-void t.test('a memory that was made of many, and replaces a hundred, can be forgotten', async (t) => {
+void t.test('a memory that was merged from many and replaces a hundred can be forgotten', async (t) => {
 	const { gateway, agent } = await offline(t)
 	const words = Array.from({ length: 104 }, (_, n) => n.toString(2).replaceAll('0', 'o').replaceAll('1', 'i'))
 	const older = await fill(gateway, words)
@@ -178,17 +187,17 @@ void t.test('without a model, entries that only the built-in embedder considers 
 		['Call the customer before the delivery.', 'Call the customer after the delivery.'],
 		['Der Kunde mag Tee.', 'Der Kunde mag keinen Tee.'],
 	]
-	const alike = ([one = '', other = '']: string[]): number => {
-		const [a, b] = [hashTerms(termsOf(one).terms), hashTerms(termsOf(other).terms)]
+	const cosineOf = ([first = '', second = '']: string[]): number => {
+		const [a, b] = [hashTerms(termsOf(first).terms), hashTerms(termsOf(second).terms)]
 		return a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
 	}
-	for (const pair of different) t.ok(alike(pair) > 0.99, pair.join(' / '))
+	for (const pair of different) t.ok(cosineOf(pair) > 0.99, pair.join(' / '))
 	await fill(gateway, different.flat())
 	t.match(await compact(agent), { status: 'completed', merged: 0 })
 	t.strictSame(textsOf(await all(gateway)), different.flat().toSorted())
 })
 
-void t.test('undone, everything is as it was', async (t) => {
+void t.test('an undo restores all memories', async (t) => {
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, TWICE)
 	const before = await all(gateway)
@@ -219,7 +228,7 @@ void t.test('tags of merged memories are kept when the same content is stored ag
 	t.strictSame(kept, [...tags('a'), ...tags('b')])
 })
 
-void t.test('what is forgotten while its compaction is undone does not stop the undoing', async (t) => {
+void t.test('forgetting a memory while its compaction is undone does not stop the undo', async (t) => {
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, ['One.', 'one', 'Two.', 'two'])
 	const { compaction_id } = await compact(agent)
@@ -228,7 +237,7 @@ void t.test('what is forgotten while its compaction is undone does not stop the 
 	const forgotten = Promise.withResolvers<void>()
 	const { store } = ctx
 	const { commit } = store
-	// Forgets it between the reading of its group and the commit that restores its originals.
+	// Forgets it after its group is read and before the commit that restores its originals.
 	store.commit = async (scope, ops) => {
 		if (ops.some(({ key, value }) => key[1] === 'memory' && key[2] === made.id && value === undefined)) {
 			store.commit = commit
@@ -243,7 +252,7 @@ void t.test('what is forgotten while its compaction is undone does not stop the 
 	t.strictSame(textsOf(await all(gateway)), ['Two.', 'two'])
 })
 
-void t.test('of two compactions the later one is undone first', async (t) => {
+void t.test('compactions are undone in reverse order', async (t) => {
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, ['One.', 'one', 'Two.'])
 	const first = await compact(agent)
@@ -257,7 +266,7 @@ void t.test('of two compactions the later one is undone first', async (t) => {
 	t.strictSame(textsOf(await all(gateway)), ['ONE!', 'One.', 'Two.', 'one', 'two'])
 })
 
-void t.test('what is forgotten is gone with all that it was made of', async (t) => {
+void t.test('forgetting a merged memory also removes its originals', async (t) => {
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, ['One.', 'one', 'Two.'])
 	await compact(agent)
@@ -270,7 +279,7 @@ void t.test('what is forgotten is gone with all that it was made of', async (t) 
 	for await (const { value } of world.lent?.store.list([`agent:${uid}`]) ?? []) left.push(JSON.stringify(value))
 	t.notMatch(left.join('\n'), /"one"|"One\."|"ONE!"/i)
 	t.equal((await agent.call(`memory/compactions/${compaction_id}/undo`, {})).status, 200)
-	t.strictSame(textsOf(await all(gateway)), ['Two.'], 'undoing brings nothing of it back')
+	t.strictSame(textsOf(await all(gateway)), ['Two.'], 'an undo does not restore them')
 })
 
 const OLD = [
@@ -288,28 +297,28 @@ interface WithModel {
 async function withModel(t: Test): Promise<WithModel> {
 	model.mock.clearRequests()
 	model.mock.clearFixtures()
-	return { model, gateway: modelled, agent: await lend(t, modelled) }
+	return { model, gateway: modelled, agent: await newAgent(t, modelled) }
 }
 
-void t.test('a model writes older memories together that belong together', async (t) => {
+void t.test('a model consolidates older memories that belong together', async (t) => {
 	const { model, gateway, agent } = await withModel(t)
-	const together = 'Maya has lived in Lisbon, near the harbour, since 2019.'
-	model.on('Some of these notes', JSON.stringify([{ from: [1, 2], content: together }]))
+	const consolidated = 'Maya has lived in Lisbon, near the harbour, since 2019.'
+	model.on('Some of these notes', JSON.stringify([{ from: [1, 2], content: consolidated }]))
 	await fill(gateway, OLD)
 	t.match(await compact(agent), { status: 'completed', memories_before: 12, memories_after: 11, merged: 1 })
 	const texts = textsOf(await all(gateway))
-	t.ok(texts.includes(together))
+	t.ok(texts.includes(consolidated))
 	t.strictSame(
 		texts.filter((text) => text.startsWith('Maya')),
-		[together],
+		[consolidated],
 	)
-	const [asked] = model.requests('Some of these notes')
-	t.notOk(asked?.tools, 'the model is offered no tools')
+	const [request] = model.requests('Some of these notes')
+	t.notOk(request?.tools, 'the model is offered no tools')
 	const { body } = await gateway.request('GET', '/v1/agents/ada/history')
-	t.strictSame(body, [], 'it does not show in the conversation')
+	t.strictSame(body, [], 'the conversation does not show it')
 })
 
-void t.test('an answer that loses a number, or is none, changes nothing', async (t) => {
+void t.test('an answer that loses a number, or is not JSON, changes nothing', async (t) => {
 	const { model, gateway, agent } = await withModel(t)
 	model.on(
 		'Some of these notes',
@@ -323,7 +332,7 @@ void t.test('an answer that loses a number, or is none, changes nothing', async 
 	t.strictSame(await all(gateway), before)
 })
 
-void t.test('where the model fails nothing is changed, also not what is said twice', async (t) => {
+void t.test('if the model fails nothing changes, not even repetitions', async (t) => {
 	const { model, gateway, agent } = await withModel(t)
 	model.on('Some of these notes', { status: 401, message: 'no such key' })
 	await fill(gateway, ['Rex is a dog.', 'rex is a dog', ...OLD])
@@ -334,19 +343,21 @@ void t.test('where the model fails nothing is changed, also not what is said twi
 	t.match((await agent.call('memory/compactions')).body[0], { status: 'failed', memories_after: null })
 })
 
-void t.test('a second one is refused while one is under way', async (t) => {
-	const { model, gateway, agent } = await withModel(t)
-	model.on('Some of these notes', { text: '[]', pauseMs: 200 })
-	await fill(gateway, OLD)
+void t.test('a second compaction is refused while one is running', async (t) => {
+	const agent = await newAgent(t, modelled, { provider: 'held' })
+	await fill(modelled, OLD)
 	t.equal((await agent.call('memory/compact', {})).status, 200)
+	const call = await eventually(() => held.calls[0])
 	refused(t, await agent.call('memory/compact', {}), { status: 409, code: 'conflict', says: /in progress/ })
 	t.equal((await agent.call('memory/compactions')).body[0].status, 'running')
+	call?.answer('[]')
 	await agent.stream.waitFor('memory.compacted')
 	t.equal((await agent.call('memory/compact', {})).status, 200)
+	;(await eventually(() => held.calls[1]))?.answer('[]')
 	await agent.stream.waitFor('memory.compacted', 2)
 })
 
-void t.test('one that a crash cut off is brought to its end, or has changed nothing', async (t) => {
+void t.test('a compaction that a crash interrupted is completed, or has changed nothing', async (t) => {
 	const home = makeHome({ config: 'plugins:\n  lender: true\n', files: lender })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await startGateway({ home })
@@ -365,15 +376,15 @@ void t.test('one that a crash cut off is brought to its end, or has changed noth
 	}
 	const put = (key: string[], value: object): Promise<unknown> | undefined =>
 		world.lent?.store.put([scope, ...key] as [string], value)
-	// As a process leaves it that was killed while it planned, and one that was killed once its plan was written.
+	// c1: the process was killed while it planned; c2: it was killed after it had written its plan.
 	await put(['memory-compaction', 'c1'], { ...record, compaction_id: 'c1', status: 'planning' })
 	await put(['memory-compaction', 'c2'], { ...record, compaction_id: 'c2', status: 'applying' })
-	for (const [group, two] of [ids.slice(0, 2), ids.slice(2, 4)].entries()) {
+	for (const [group, originals] of [ids.slice(0, 2), ids.slice(2, 4)].entries()) {
 		const made_by = { compaction: 'c2', group: String(group) }
 		const made = { id: `made-${group}`, content: `Made ${group}.`, tags: [], created_at: record.started_at, made_by }
-		await put(['memory-group', 'c2', String(group)], { ids: two, made })
+		await put(['memory-group', 'c2', String(group)], { ids: originals, made })
 	}
-	// Its plan cannot be read.
+	// c3: the plan cannot be read.
 	await first.request('POST', '/v1/agents', { body: { name: 'aaron' } })
 	const { uid: damaged } = (await world.lent?.use('agents').get('aaron')) ?? { uid: '' }
 	const unreadable = { ...record, agent: 'aaron', compaction_id: 'c3', status: 'applying' }
@@ -384,42 +395,38 @@ void t.test('one that a crash cut off is brought to its end, or has changed noth
 	const second = await startGateway({ home })
 	t.teardown(() => second.stop())
 	const agent = await follow(t, second, 'ada')
-	for (;;) {
-		const { body } = await agent.call('memory/compactions')
-		if (body.some(({ status }: Answer) => status === 'running')) {
-			await pause(5)
-			continue
-		}
-		t.match(body, [
-			{ compaction_id: 'c2', status: 'completed', merged: 2, memories_after: 3 },
-			{ compaction_id: 'c1', status: 'failed', error: /stopped/ },
-		])
-		break
-	}
+	const compactions = await eventually<Answer[]>(
+		async () => (await agent.call('memory/compactions')).body,
+		(list) => list.every(({ status }) => status !== 'running'),
+	)
+	t.match(compactions, [
+		{ compaction_id: 'c2', status: 'completed', merged: 2, memories_after: 3 },
+		{ compaction_id: 'c1', status: 'failed', error: /stopped/ },
+	])
 	t.strictSame(textsOf(await all(second)), ['Gamma.', 'Made 0.', 'Made 1.'])
 	t.equal((await agent.call('memory/compactions/c2/undo', {})).status, 200)
 	t.strictSame(textsOf(await all(second)), ['Alpha.', 'Beta.', 'Gamma.', 'alpha', 'beta'])
 })
 
-void t.test('only what is said again in the same words is a repetition', async (t) => {
-	const said = (...contents: string[]): string[][] =>
+void t.test('only the same sentences in the same words are a repetition', async (t) => {
+	const groupsOf = (...contents: string[]): string[][] =>
 		repetitions(
 			contents.map((content, at) => sentencesOf(String(at), content)),
 			40,
 		)
-	t.strictSame(said('Alice likes tea.', 'Alice does not like tea.', 'Alice likes teas'), [])
-	t.strictSame(said('The cat sleeps!', 'a cat sleeps'), [['0', '1']])
-	t.strictSame(said('A. B.', 'B', 'C', 'b. c. a'), [['0', '1', '2', '3']], 'into the one that says all')
-	t.strictSame(said('猫は三歳です。', '猫は三歳です', '犬は三歳です'), [['0', '1']])
-	t.strictSame(said('…', '!!', ''), [], 'what has no words is like nothing')
-	const many = said(...Array.from({ length: 100 }, () => 'same'))
+	t.strictSame(groupsOf('Alice likes tea.', 'Alice does not like tea.', 'Alice likes teas'), [])
+	t.strictSame(groupsOf('The cat sleeps!', 'a cat sleeps'), [['0', '1']])
+	t.strictSame(groupsOf('A. B.', 'B', 'C', 'b. c. a'), [['0', '1', '2', '3']], 'all are part of the longest one')
+	t.strictSame(groupsOf('猫は三歳です。', '猫は三歳です', '犬は三歳です'), [['0', '1']])
+	t.strictSame(groupsOf('…', '!!', ''), [], 'contents without words are not compared')
+	const many = groupsOf(...Array.from({ length: 100 }, () => 'same'))
 	t.strictSame(
 		many.map((group) => group.length),
 		[40],
 	)
 })
 
-void t.test('of a model answer only what can be trusted is used', async (t) => {
+void t.test('only valid groups of a model answer are used', async (t) => {
 	const notes = ['Ines is 31.', 'Ines lives in Graz.', 'Tom has 2 cats.'].map((content, at) => ({
 		id: String(at),
 		content,
@@ -447,6 +454,6 @@ void t.test('of a model answer only what can be trusted is used', async (t) => {
 	]) {
 		t.strictSame(used(bad), [], JSON.stringify(bad).slice(0, 60))
 	}
-	t.strictSame(used([good, { from: [2, 3], content: 'Tom has 2 cats in Graz.' }]), [['0', '1']], 'no note twice')
+	t.strictSame(used([good, { from: [2, 3], content: 'Tom has 2 cats in Graz.' }]), [['0', '1']], 'each note once')
 	t.match(promptOf([{ id: 'x', content: 'a\n{"note": 9}', created_at: '2026-01-01' }]), /\\n\{\\"note\\": 9\}/)
 })

@@ -1,37 +1,36 @@
-/** Embeddings by a server: a real one on the other side of HTTP, which may fail. */
-import { once } from 'node:events'
+/** Embeddings from a real server over HTTP, which may fail. */
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
+import { eventually } from '../../support/wait.ts'
 
-interface World {
+interface Setup {
 	model: ModelServer
 	home: string
-	/** What the server does with the next requests. */
-	mood: { now: 'well' | 'fails' | 'lies' | 'huge' | 'reads little' }
+	/** How the server answers from now on. */
+	server: { mode: 'ok' | 'error' | 'empty vector' | 'huge vector' | 'short input' }
 	start(): Promise<TestGateway>
-	/** Texts that the server was asked to embed so far. */
-	asked(): string[]
+	/** The texts of all requests so far. */
+	requested(): string[]
 }
 
-/** Its vectors know one thing: that a physician is a doctor. */
-async function world(t: Test): Promise<World> {
+/** The server's vectors express one thing: that a physician is a doctor. */
+async function setUp(t: Test): Promise<Setup> {
 	const model = await startModelServer()
-	const mood: World['mood'] = { now: 'well' }
+	const server: Setup['server'] = { mode: 'ok' }
 	model.mock.onEmbedding(/^/, ({ embeddingInput = '', model: name }) => {
-		if (mood.now === 'fails') return { error: { message: 'out of order', type: 'scripted' }, status: 500 }
-		if (mood.now === 'lies') return { embedding: [] }
-		if (mood.now === 'huge') return { embedding: [1e300, 0, 0, 0] }
+		if (server.mode === 'error') return { error: { message: 'out of order', type: 'scripted' }, status: 500 }
+		if (server.mode === 'empty vector') return { embedding: [] }
+		if (server.mode === 'huge vector') return { embedding: [1e300, 0, 0, 0] }
 		if (/refused/.test(embeddingInput))
 			return { error: { message: 'a text is too long', type: 'scripted' }, status: 400 }
-		if (mood.now === 'reads little' && embeddingInput.length > 2_000)
+		if (server.mode === 'short input' && embeddingInput.length > 2_000)
 			return { error: { message: 'input (1203 tokens) is too large to process', type: 'server_error' }, status: 500 }
 		const isMedical = /physician|doctor/i.test(embeddingInput)
 		const embedding = isMedical ? [1, 0.1, 0, 0] : [0, 0.1, 1, 0]
@@ -49,13 +48,13 @@ async function world(t: Test): Promise<World> {
 	return {
 		model,
 		home,
-		mood,
+		server,
 		start: async () => {
 			const gateway = await startGateway({ home })
 			t.teardown(() => gateway.stop())
 			return gateway
 		},
-		asked: () =>
+		requested: () =>
 			model.mock.getRequests().flatMap(({ body }) => (body as { embeddingInput?: string }).embeddingInput ?? []),
 	}
 }
@@ -76,89 +75,85 @@ async function search(gateway: TestGateway, q: string): Promise<Answer> {
 }
 
 /**
- * Searches again until what has no word of the question in common is found by its meaning. The server has one vector for
- * all texts of a request, so what was embedded together is found together.
+ * Searches until the memory that shares no word with the question is found by its meaning. The server has one vector for all
+ * texts of a request, so texts that were embedded together are found together.
  */
 async function foundByMeaning(gateway: TestGateway): Promise<Answer> {
-	for (;;) {
-		const found = (await search(gateway, 'doctor')).find((one: Answer) => one.content === PHYSICIAN)
-		if (found) return found
-		await sleep(50)
-	}
+	return eventually(async () => (await search(gateway, 'doctor')).find(({ content }: Answer) => content === PHYSICIAN))
 }
 
 void t.test('a memory is found by its meaning as soon as it is stored', async (t) => {
-	const { start, asked } = await world(t)
+	const { start, requested } = await setUp(t)
 	const gateway = await start()
 	await fillAgent(gateway)
 	const [first, second] = await search(gateway, 'doctor')
 	t.match(first, { content: PHYSICIAN, similarity: 1 })
 	t.ok(second === undefined || second.similarity < 0.1)
 	await search(gateway, 'doctor')
-	t.equal(asked().filter((text) => text === 'doctor').length, 1, 'a question that comes again is not paid again')
+	t.equal(requested().filter((text) => text === 'doctor').length, 1, 'a repeated question is not embedded again')
 })
 
-void t.test('embeddings are kept: after a restart no memory is sent again', async (t) => {
-	const { start, asked } = await world(t)
+void t.test('embeddings are stored: after a restart no memory is embedded again', async (t) => {
+	const { start, requested } = await setUp(t)
 	const first = await start()
 	await fillAgent(first)
 	await first.stop()
-	const before = asked().length
+	const before = requested().length
 	const second = await start()
 	t.match((await search(second, 'doctor'))[0], { content: PHYSICIAN, similarity: 1 })
-	t.strictSame(asked().slice(before), ['doctor'])
+	t.strictSame(requested().slice(before), ['doctor'])
 })
 
-void t.test('where the server fails, memories are kept and found by words; embeddings are made up later', async (t) => {
-	const { start, mood } = await world(t)
+void t.test('if the server fails, memories are stored and found by words, and embedded later', async (t) => {
+	const { start, server } = await setUp(t)
 	const gateway = await start()
-	mood.now = 'fails'
+	server.mode = 'error'
 	await fillAgent(gateway)
 	t.match((await search(gateway, 'plumber'))[0], { content: PLUMBER })
 	t.strictSame(await search(gateway, 'doctor'), [])
-	mood.now = 'well'
+	server.mode = 'ok'
 	t.match(await foundByMeaning(gateway), { content: PHYSICIAN, similarity: 1 })
 })
 
-void t.test('so they are when the gateway was stopped before', async (t) => {
-	const { start, mood } = await world(t)
-	mood.now = 'fails'
+void t.test('memories without embeddings are embedded after a restart', async (t) => {
+	const { start, server } = await setUp(t)
+	server.mode = 'error'
 	const first = await start()
 	await fillAgent(first)
 	await first.stop()
-	mood.now = 'well'
+	server.mode = 'ok'
 	const second = await start()
 	t.match(await foundByMeaning(second), { content: PHYSICIAN, similarity: 1 })
 })
 
-void t.test('what is no vector is taken for none', async (t) => {
-	for (const now of ['lies', 'huge'] as const) {
-		const { start, mood } = await world(t)
-		mood.now = now
+void t.test('an invalid vector is not used', async (t) => {
+	for (const mode of ['empty vector', 'huge vector'] as const) {
+		const { start, server } = await setUp(t)
+		server.mode = mode
 		const gateway = await start()
 		await fillAgent(gateway)
 		const [found] = await search(gateway, 'plumber')
-		t.match(found, { content: PLUMBER }, now)
-		t.ok(found.similarity > 0 && found.similarity <= 1, `${now}: by the built-in embedder`)
+		t.match(found, { content: PLUMBER }, mode)
+		t.ok(found.similarity > 0 && found.similarity <= 1, `${mode}: by the built-in embedder`)
 	}
 })
 
-void t.test('a text that the server refuses keeps no other from being embedded', async (t) => {
-	const { start, mood } = await world(t)
+void t.test('a text that the server refuses does not prevent others from being embedded', async (t) => {
+	const { start, server } = await setUp(t)
 	const first = await start()
-	mood.now = 'fails'
+	server.mode = 'error'
 	await first.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	await first.request('POST', '/v1/agents/ada/memory', { body: { content: PHYSICIAN } })
 	await first.request('POST', '/v1/agents/ada/memory', { body: { content: 'This one is refused.' } })
 	await first.stop()
-	mood.now = 'well'
+	server.mode = 'ok'
 	const second = await start()
 	t.match(await foundByMeaning(second), { content: PHYSICIAN, similarity: 1 })
 })
 
 void t.test('a text that is too long for the embedding model is found by its beginning', async (t) => {
-	const { start, asked, mood } = await world(t)
-	mood.now = 'reads little'
+	const { start, requested, server } = await setUp(t)
+	server.mode = 'short input'
 	const gateway = await start()
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const content = `${PHYSICIAN} ${'She lives by the harbour. '.repeat(300)}`
@@ -166,30 +161,29 @@ void t.test('a text that is too long for the embedding model is found by its beg
 	await gateway.request('POST', '/v1/agents/ada/memory', { body: { content: PLUMBER } })
 	t.match((await search(gateway, 'doctor'))[0], { content, similarity: 1 })
 	t.match((await search(gateway, `doctor, ${'what else? '.repeat(300)}`))[0], { content, similarity: 1 })
-	t.ok(asked().every((text) => content.startsWith(text) || text.startsWith('doctor') || text === PLUMBER))
+	t.ok(requested().every((text) => content.startsWith(text) || text.startsWith('doctor') || text === PLUMBER))
 })
 
 void t.test('a long text is not cut within a character', async (t) => {
-	const { start, asked } = await world(t)
+	const { start, requested } = await setUp(t)
 	const gateway = await start()
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	await gateway.request('POST', '/v1/agents/ada/memory', { body: { content: `x${'😀'.repeat(4_000)}` } })
 	t.strictSame(
-		asked().map((text) => text.isWellFormed()),
+		requested().map((text) => text.isWellFormed()),
 		[true],
 	)
 })
 
-void t.test('an answer that lacks one of the vectors is refused', async (t) => {
+void t.test('a response without one of the vectors is rejected', async (t) => {
 	const server = createServer((_, response) => {
 		const data = [0, 2, 2].map((index) => ({ object: 'embedding', index, embedding: [1, 0] }))
 		response.setHeader('content-type', 'application/json').end(JSON.stringify({ object: 'list', data }))
-	}).listen(0, '127.0.0.1')
-	await once(server, 'listening')
-	t.teardown(() => server.close())
-	const { port } = server.address() as AddressInfo
+	})
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	const gateway = await startGateway({
-		config: `plugins: {openai-api: true}\nproviders:\n  one:\n    kind: openai\n    base_url: http://127.0.0.1:${port}/v1\n    model: chat\n    embedding_model: small\ndefault_provider: one\n`,
+		config: `plugins: {openai-api: true}\nproviders:\n  one:\n    kind: openai\n    base_url: ${url}/v1\n    model: chat\n    embedding_model: small\ndefault_provider: one\n`,
 	})
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
@@ -198,8 +192,8 @@ void t.test('an answer that lacks one of the vectors is refused', async (t) => {
 	t.match(answer, { status: 502, body: { error: { code: 'embedding_failed' } } })
 })
 
-void t.test('another embedder makes all of them anew, while words are found', async (t) => {
-	const { start } = await world(t)
+void t.test('a new embedder embeds all memories again; meanwhile they are found by words', async (t) => {
+	const { start } = await setUp(t)
 	const gateway = await start()
 	await fillAgent(gateway)
 	t.match((await search(gateway, 'doctor'))[0], { content: PHYSICIAN })
@@ -207,11 +201,11 @@ void t.test('another embedder makes all of them anew, while words are found', as
 	t.match((await search(gateway, 'plumber'))[0], { content: PLUMBER })
 	t.match(await foundByMeaning(gateway), { content: PHYSICIAN })
 	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { provider: 'nobody' } } })
-	t.match((await search(gateway, 'plumber'))[0], { content: PLUMBER }, 'a provider that is not there does no harm')
+	t.match((await search(gateway, 'plumber'))[0], { content: PLUMBER }, 'an unknown provider does no harm')
 })
 
 void t.test('a forgotten memory leaves no embedding behind', async (t) => {
-	const { start } = await world(t)
+	const { start } = await setUp(t)
 	const gateway = await start()
 	await fillAgent(gateway)
 	const [{ id }] = await search(gateway, 'doctor')

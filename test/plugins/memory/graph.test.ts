@@ -1,6 +1,6 @@
 /**
- * The graph: it finds what looking at every vector finds, and its file is never trusted further than its checksum.
- * MEMORY_LARGE=1 does it with 100,000 memories, MEMORY_DAMAGES=all with every damage: by default one of each kind.
+ * The graph: it finds what a comparison with every vector finds, and its file is used only with a correct checksum.
+ * MEMORY_LARGE=1 uses 100,000 memories. MEMORY_DAMAGES=all tests all damages; the default is one of each kind.
  */
 import {
 	existsSync,
@@ -29,7 +29,7 @@ const COUNT = LARGE ? 100_000 : 4_200
 const QUESTIONS = LARGE ? 100 : 40
 const UID = '01a1fed6-468c-7000-b91a-159978f7bae7'
 const TOP = 10
-/** As a search of ten takes from the graph. */
+/** How many a search for ten takes from the graph. */
 const CANDIDATES = 40
 
 const contents = sentences(COUNT)
@@ -37,47 +37,51 @@ const rows = rowsOf(contents)
 const ask = async ({ thread }: TestThread, text: string): Promise<string[]> =>
 	((await thread.ask('search', { uid: UID, query: { text, limit: TOP, tags: [] } })) ?? []).map(({ id }) => id)
 
-void t.test('the ten nearest are found as by looking at every vector', { timeout: 600_000 }, async (t) => {
-	const exact = contents.map((content) => hashTerms(termsOf(content).terms))
-	const vectors = new Vectors(HASHING_DIMENSIONS)
-	for (const [at, vector] of exact.entries()) vectors.set(at, vector)
-	const graph = new Graph(vectors)
-	for (let at = 0; at < COUNT; at++) graph.add(at)
-	while (graph.work(1_000));
-	t.equal(graph.size, COUNT)
+void t.test(
+	'the graph finds the ten nearest, as a comparison with every vector does',
+	{ timeout: 600_000 },
+	async (t) => {
+		const exact = contents.map((content) => hashTerms(termsOf(content).terms))
+		const vectors = new Vectors(HASHING_DIMENSIONS)
+		for (const [at, vector] of exact.entries()) vectors.set(at, vector)
+		const graph = new Graph(vectors)
+		for (let at = 0; at < COUNT; at++) graph.add(at)
+		while (graph.work(1_000));
+		t.equal(graph.size, COUNT)
 
-	const half = new Set(exact.keys().filter((ordinal) => ordinal % 2 === 0))
-	const few = new Set([7, 99, 1_000, 4_000])
-	let found = 0
-	let foundInHalf = 0
-	for (const question of sentences(COUNT + QUESTIONS).slice(COUNT)) {
-		const query = hashTerms(termsOf(question.split(' ').slice(0, 9).join(' ')).terms)
-		const cosines = exact.map((vector) => dot(vector, query))
-		// Of many memories that are equally near any may come last, so a value counts, not a number.
-		const least = cosines.toSorted((a, b) => b - a)[TOP - 1] as number
-		const cosine = vectors.cosinesWith(query)
-		const top = (options: Pick<NearestQuery, 'allowed'>): Scored[] =>
-			nearest(vectors, graph, { query, cosine, most: CANDIDATES, floor: 0, ...options })
-				.toSorted((a, b) => b.score - a.score)
-				.slice(0, TOP)
-		const near = top({})
-		found += near.filter(({ ordinal }) => (cosines[ordinal] as number) >= least - 1e-3).length
+		const half = new Set(exact.keys().filter((ordinal) => ordinal % 2 === 0))
+		const few = new Set([7, 99, 1_000, 4_000])
+		let found = 0
+		let foundInHalf = 0
+		for (const question of sentences(COUNT + QUESTIONS).slice(COUNT)) {
+			const query = hashTerms(termsOf(question.split(' ').slice(0, 9).join(' ')).terms)
+			const cosines = exact.map((vector) => dot(vector, query))
+			// Any of several equally near memories can be the tenth, so scores are compared, not ordinals.
+			const least = cosines.toSorted((a, b) => b - a)[TOP - 1] as number
+			const cosine = vectors.cosinesWith(query)
+			const top = (options: Pick<NearestQuery, 'allowed'>): Scored[] =>
+				nearest(vectors, graph, { query, cosine, most: CANDIDATES, floor: 0, ...options })
+					.toSorted((a, b) => b.score - a.score)
+					.slice(0, TOP)
+			const near = top({})
+			found += near.filter(({ ordinal }) => (cosines[ordinal] as number) >= least - 1e-3).length
 
-		const leastInHalf = cosines.filter((_, at) => half.has(at)).toSorted((a, b) => b - a)[TOP - 1] as number
-		const inHalf = top({ allowed: half })
-		t.ok(inHalf.every(({ ordinal }) => half.has(ordinal)))
-		foundInHalf += inHalf.filter(({ ordinal }) => (cosines[ordinal] as number) >= leastInHalf - 1e-3).length
+			const leastInHalf = cosines.filter((_, at) => half.has(at)).toSorted((a, b) => b - a)[TOP - 1] as number
+			const inHalf = top({ allowed: half })
+			t.ok(inHalf.every(({ ordinal }) => half.has(ordinal)))
+			foundInHalf += inHalf.filter(({ ordinal }) => (cosines[ordinal] as number) >= leastInHalf - 1e-3).length
 
-		const ofFew = nearest(vectors, graph, { query, cosine, most: CANDIDATES, floor: -1, allowed: few })
-		t.strictSame(new Set(ofFew.map(({ ordinal }) => ordinal)), few, 'however far away')
-	}
-	const recall = found / (QUESTIONS * TOP)
-	t.comment(`recall@10 of ${COUNT} memories: ${recall}`)
-	t.ok(recall >= 0.95, `${(recall * 100).toFixed(1)} % of the nearest were found`)
-	const recallInHalf = foundInHalf / (QUESTIONS * TOP)
-	t.comment(`recall@10 of half of them, by a tag: ${recallInHalf}`)
-	t.ok(recallInHalf >= 0.95, `${(recallInHalf * 100).toFixed(1)} % of the nearest allowed ones were found`)
-})
+			const ofFew = nearest(vectors, graph, { query, cosine, most: CANDIDATES, floor: -1, allowed: few })
+			t.strictSame(new Set(ofFew.map(({ ordinal }) => ordinal)), few, 'allowed vectors, however distant')
+		}
+		const recall = found / (QUESTIONS * TOP)
+		t.comment(`recall@10 of ${COUNT} memories: ${recall}`)
+		t.ok(recall >= 0.95, `${(recall * 100).toFixed(1)} % of the nearest were found`)
+		const recallInHalf = foundInHalf / (QUESTIONS * TOP)
+		t.comment(`recall@10 of half of them, by a tag: ${recallInHalf}`)
+		t.ok(recallInHalf >= 0.95, `${(recallInHalf * 100).toFixed(1)} % of the nearest allowed ones were found`)
+	},
+)
 
 void t.test('a vector that contains NaN is ignored', (t) => {
 	const vectors = new Vectors(2)
@@ -88,7 +92,7 @@ void t.test('a vector that contains NaN is ignored', (t) => {
 	t.end()
 })
 
-void t.test('a graph comes back from its file, with what was added and removed since', async (t) => {
+void t.test('a graph is read from its file, then later additions and removals are applied', async (t) => {
 	const first = openThread()
 	t.teardown(() => removeFolder(first.folder))
 	await fill(first, UID, rows)
@@ -101,50 +105,50 @@ void t.test('a graph comes back from its file, with what was added and removed s
 
 	const second = openThread(first.folder)
 	const added = rowsOf([...contents, 'Zebulon bought the red bicycle.']).at(-1)
-	const gone = before[0]
-	await fill(second, UID, [...rows.filter(({ id }) => id !== gone), added as (typeof rows)[0]])
+	const removed = before[0]
+	await fill(second, UID, [...rows.filter(({ id }) => id !== removed), added as (typeof rows)[0]])
 	t.match(await graphed(second, UID), { memories: COUNT, in_graph: COUNT, from_file: true })
 	const after = await ask(second, 'Maya bought the red bicycle')
-	t.notOk(after.includes(String(gone)), 'what was removed is not found')
-	t.equal((await ask(second, 'Zebulon'))[0], added?.id, 'what was added is')
+	t.notOk(after.includes(String(removed)), 'the removed memory is not found')
+	t.equal((await ask(second, 'Zebulon'))[0], added?.id, 'the added memory is found')
 	await second[Symbol.asyncDispose]()
 	t.strictSame(second.failures, [])
 })
 
 void t.test('a graph that cannot be saved does not end its thread', async (t) => {
-	const one = openThread()
-	t.teardown(() => removeFolder(one.folder))
-	mkdirSync(join(one.folder, `${UID}.usearch.${process.pid}.tmp`)) // where the file is written first
-	await fill(one, UID, rows)
-	await graphed(one, UID)
-	t.equal((await ask(one, 'Maya bought the red bicycle')).length, TOP)
-	await one[Symbol.asyncDispose]()
-	t.strictSame(one.failures, [])
+	const opened = openThread()
+	t.teardown(() => removeFolder(opened.folder))
+	mkdirSync(join(opened.folder, `${UID}.usearch.${process.pid}.tmp`)) // the file is first written under this name
+	await fill(opened, UID, rows)
+	await graphed(opened, UID)
+	t.equal((await ask(opened, 'Maya bought the red bicycle')).length, TOP)
+	await opened[Symbol.asyncDispose]()
+	t.strictSame(opened.failures, [])
 })
 
-void t.test('an index of mostly removed memories is given up, to be filled anew', async (t) => {
-	const one = openThread()
-	t.teardown(() => removeFolder(one.folder))
+void t.test('an index that consists mostly of removed memories is dropped, to be filled again', async (t) => {
+	const opened = openThread()
+	t.teardown(() => removeFolder(opened.folder))
 	const lost: string[] = []
-	one.thread.onLost((uid) => lost.push(uid))
-	const [kept, ...others] = rows
-	await fill(one, UID, [kept as (typeof rows)[0]])
+	opened.thread.onLost((uid) => lost.push(uid))
+	const [kept, ...rest] = rows
+	await fill(opened, UID, [kept as (typeof rows)[0]])
 	for (let round = 0; round < 100 && lost.length === 0; round++) {
-		const added = others.slice(0, 500).map((row) => ({ ...row, id: `${row.id} ${round}` }))
-		await one.thread.ask('add', { uid: UID, rows: added })
-		await one.thread.ask('remove', { uid: UID, ids: added.map(({ id }) => id) })
+		const added = rest.slice(0, 500).map((row) => ({ ...row, id: `${row.id} ${round}` }))
+		await opened.thread.ask('add', { uid: UID, rows: added })
+		await opened.thread.ask('remove', { uid: UID, ids: added.map(({ id }) => id) })
 	}
 	t.strictSame(lost, [UID])
-	t.equal(await one.thread.ask('status', { uid: UID }), null)
-	await one[Symbol.asyncDispose]()
+	t.equal(await opened.thread.ask('status', { uid: UID }), null)
+	await opened[Symbol.asyncDispose]()
 })
 
-void t.test('a thread that was ended is not started again', async (t) => {
-	const one = openThread()
-	t.teardown(() => removeFolder(one.folder))
-	await fill(one, UID, rows.slice(0, 1))
-	await one[Symbol.asyncDispose]()
-	await t.rejects(one.thread.ask('status', { uid: UID }), { code: 'unavailable' })
+void t.test('a closed thread is not started again', async (t) => {
+	const opened = openThread()
+	t.teardown(() => removeFolder(opened.folder))
+	await fill(opened, UID, rows.slice(0, 1))
+	await opened[Symbol.asyncDispose]()
+	await t.rejects(opened.thread.ask('status', { uid: UID }), { code: 'unavailable' })
 })
 
 type Damage = [string, (graph: string, manifest: string) => void]
@@ -161,17 +165,17 @@ const moreDamages: Damage[] = [
 	['the graph truncated', (graph) => truncateSync(graph, Math.floor(statSync(graph).size / 2))],
 	['the graph empty', (graph) => truncateSync(graph, 0)],
 	['one bit of the graph flipped', (graph) => writeFileSync(graph, flipped(readFileSync(graph)))],
-	['the graph of somebody else', (graph) => writeFileSync(graph, 'something else')],
+	['something other than a graph', (graph) => writeFileSync(graph, 'something else')],
 ]
 if (process.env.MEMORY_DAMAGES === 'all') damages.push(...moreDamages)
 
-void t.test('a damaged file is left aside and the graph made anew, while searches are answered', async (t) => {
+void t.test('a damaged file is ignored and the graph rebuilt, while searches are answered', async (t) => {
 	const intact = openThread()
 	t.teardown(() => removeFolder(intact.folder))
 	await fill(intact, UID, rows)
 	await graphed(intact, UID)
 	const question = 'who painted the quiet garden in the harbour?'
-	const right = await ask(intact, question)
+	const expected = await ask(intact, question)
 	await intact[Symbol.asyncDispose]()
 	const [graph, manifest] = [join(intact.folder, `${UID}.usearch`), join(intact.folder, `${UID}.json`)]
 	const kept = [readFileSync(graph), readFileSync(manifest)] as const
@@ -182,22 +186,22 @@ void t.test('a damaged file is left aside and the graph made anew, while searche
 		damage(graph, manifest)
 		const reader = openThread(intact.folder)
 		await fill(reader, UID, rows)
-		t.strictSame(await ask(reader, question), right, `${what}: right while the graph is made`)
+		t.strictSame(await ask(reader, question), expected, `${what}: correct while the graph is rebuilt`)
 		const status = await reader.thread.ask('status', { uid: UID })
 		t.equal(status?.from_file, false, `${what}: not read`)
 		if (what === 'the graph scrambled') {
 			await graphed(reader, UID)
-			t.strictSame(await ask(reader, question), right, `${what}: right afterwards`)
+			t.strictSame(await ask(reader, question), expected, `${what}: correct afterwards`)
 		}
 		t.strictSame(reader.failures, [], what)
-		// Ended without a word, as by a crash.
+		// Ends without saving, as after a crash.
 		await reader.thread.ask('drop', { uid: UID, file: false })
 		await reader[Symbol.asyncDispose]()
 	}
 	t.notOk(existsSync(`${graph}.tmp`))
 })
 
-void t.test('indexes together take no more than their share: those of idle agents go first', async (t) => {
+void t.test('all indexes together stay within their limit: those of idle agents are dropped first', async (t) => {
 	const small = openThread(undefined, 2)
 	t.teardown(async () => {
 		await small[Symbol.asyncDispose]()
@@ -207,7 +211,7 @@ void t.test('indexes together take no more than their share: those of idle agent
 	small.thread.onLost((uid) => lost.push(uid))
 	const some = rows.slice(0, 500)
 	for (const uid of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) await fill(small, uid, some)
-	t.ok(lost.length > 0, `${lost.length} were let go of`)
+	t.ok(lost.length > 0, `${lost.length} were dropped`)
 	t.strictSame(lost, ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].slice(0, lost.length), 'the oldest first')
 	const query = { text: 'bicycle', limit: 3, tags: [] }
 	t.equal(await small.thread.ask('search', { uid: 'a', query }), null)

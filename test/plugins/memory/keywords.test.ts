@@ -1,4 +1,4 @@
-/** Which memories the keyword index returns, and which of them a search does. */
+/** The results of the keyword index, and of a search that uses it. */
 import t from 'tap'
 import { HASHING } from '../../../plugins/memory/hashing.ts'
 import { AgentIndex } from '../../../plugins/memory/search/agent-index.ts'
@@ -13,13 +13,13 @@ const LIMIT = 10
 const contents = sentences(MEMORIES + 100)
 const questions = contents.splice(MEMORIES).map((text) => text.split(' ').slice(0, 9).join(' '))
 
-void t.test('the highest of many scores are kept, of equal ones the older memory', async (t) => {
+void t.test('the highest of many scores are kept; of equal scores, the older memory', async (t) => {
 	for (const limit of [1, 2, 7, 100]) {
 		const offers: Scored[] = Array.from({ length: 1_000 }, (_, ordinal) => ({ ordinal, score: (ordinal * 619) % 97 }))
 		const best = new Best(limit)
 		for (const { ordinal, score } of offers) best.offer(ordinal, score)
 		const sorted = offers.toSorted((a, b) => b.score - a.score || a.ordinal - b.ordinal)
-		t.strictSame(best.sorted(), sorted.slice(0, limit), `of 1,000 the ${limit} highest`)
+		t.strictSame(best.sorted(), sorted.slice(0, limit), `the ${limit} highest of 1,000`)
 	}
 	const few = new Best(10)
 	few.offer(3, 1)
@@ -56,10 +56,10 @@ void t.test('a search by keywords returns the needed results and those within th
 	}
 })
 
-void t.test('the first results are the same, however many are asked for', async (t) => {
+void t.test('the first results do not depend on the limit', async (t) => {
 	const index = new AgentIndex('agent', HASHING, 'none')
 	const words = contents.join(' ').split(' ')
-	// The most similar memories are often short ones, which have few of the words that are asked for.
+	// The most similar memories are often short ones, which have few words of the question.
 	const texts = Array.from({ length: 2_000 }, (_, at) => {
 		const from = (at * 619) % words.length
 		return words.slice(from, from + (at % 3 === 0 ? 1 + (at % 2) : 5 + (at % 60))).join(' ')

@@ -1,4 +1,4 @@
-/** kill -9 while memories are stored: what was acknowledged is there and found, by words and by the graph. */
+/** kill -9 while memories are stored: acknowledged memories are kept and found, by words and by the graph. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
@@ -8,7 +8,7 @@ import { sentences } from './thread.ts'
 const KILLS = Number(process.env.MEMORY_KILLS ?? 1)
 const CLIENTS = 8
 
-void t.test(`no memory is lost through ${KILLS} kills`, { timeout: 60_000 + KILLS * 20_000 }, async (t) => {
+void t.test(`no memory is lost in ${KILLS} kills`, { timeout: 60_000 + KILLS * 20_000 }, async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const kept = new Map<string, string>()
@@ -18,7 +18,7 @@ void t.test(`no memory is lost through ${KILLS} kills`, { timeout: 60_000 + KILL
 		const gateway = await spawnGateway(home)
 		if (kill === 0) await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })
 		const base = `${gateway.url}/v1/agents/ada/memory`
-		// So that the index is there, and every write goes to both.
+		// Makes the index, so that every write goes to the store and to the index.
 		await send(`${base}/search?q=piano`, 'GET')
 		const before = kept.size
 		const full = Promise.withResolvers<void>()
@@ -27,7 +27,7 @@ void t.test(`no memory is lost through ${KILLS} kills`, { timeout: 60_000 + KILL
 				const stored = await send(base, 'POST', { body: { content } })
 				if (stored.status !== 201) throw new Error(`stored: ${stored.status}`)
 				if (kept.size % 10 === 9 && forgotten.size * 10 < kept.size) {
-					// Until it is acknowledged it may be there or not.
+					// Until the deletion is acknowledged, the memory may exist or not.
 					const { status } = await send(`${base}/${stored.body.id}`, 'DELETE')
 					if (status !== 204) throw new Error(`forgotten: ${status}`)
 					forgotten.add(stored.body.id)
@@ -54,12 +54,12 @@ void t.test(`no memory is lost through ${KILLS} kills`, { timeout: 60_000 + KILL
 	t.strictSame(
 		[...kept].filter(([id, content]) => listed.get(id) !== content),
 		[],
-		'every acknowledged memory is there',
+		'every acknowledged memory is kept',
 	)
 	t.strictSame(
 		[...forgotten].filter((id) => listed.has(id)),
 		[],
-		'no forgotten one is',
+		'no forgotten memory is kept',
 	)
 	for (const [id, content] of [...kept].filter((_, at) => at % 7 === 0)) {
 		const { body } = await send(`${base}/search?q=${encodeURIComponent(content)}&limit=1`, 'GET')

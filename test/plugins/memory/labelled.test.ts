@@ -1,4 +1,4 @@
-/** How well the built-in search finds, in seven languages, with no model and no network. */
+/** The quality of the built-in search in seven languages, without a model or a network. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { AgentIndex } from '../../../plugins/memory/search/agent-index.ts'
@@ -6,7 +6,7 @@ import { HASHING } from '../../../plugins/memory/hashing.ts'
 
 interface Labelled {
 	memories: string[]
-	/** Each with the places of the memories that answer it; one of them is enough. */
+	/** Each with the indexes of the memories that answer it; one of them is enough. */
 	questions: [question: string, answers: number[]][]
 }
 
@@ -16,7 +16,7 @@ function labelled(language: string): Labelled {
 	return JSON.parse(readFileSync(new URL(`./labelled/${language}.json`, import.meta.url), 'utf8')) as Labelled
 }
 
-/** Memories stored a day apart, but for talks (`Name: …`), whose turns follow each other. */
+/** Memories stored a day apart, except for dialogues (`Name: …`), whose lines follow each other by a second. */
 function indexOf(memories: readonly string[]): AgentIndex {
 	const index = new AgentIndex('labelled', HASHING, 'none')
 	let at = 0
@@ -28,7 +28,7 @@ function indexOf(memories: readonly string[]): AgentIndex {
 	return index
 }
 
-/** Shares of the questions whose answer comes first, and among the first three. */
+/** The shares of the questions whose answer is the first result, and among the first three. */
 function measure(index: AgentIndex, questions: Labelled['questions']): { first: number; third: number } {
 	const ranks = questions.map(([text, answers]) =>
 		index.search({ text, limit: 10, tags: [] }).findIndex(({ id }) => answers.includes(Number(id))),
@@ -40,7 +40,7 @@ function measure(index: AgentIndex, questions: Labelled['questions']): { first: 
 const languages = ['en', 'de', 'it', 'es', 'fr', 'ja', 'zh']
 
 for (const language of languages) {
-	void t.test(`finds what was asked for: ${language}`, async (t) => {
+	void t.test(`answers are among the first results: ${language}`, async (t) => {
 		const { memories, questions } = labelled(language)
 		const { first, third } = measure(indexOf(memories), questions)
 		t.ok(first >= 0.8, `${(first * 100).toFixed(0)} % come first`)
@@ -48,24 +48,24 @@ for (const language of languages) {
 	})
 }
 
-void t.test('finds it in a memory of all languages together, too', async (t) => {
+void t.test('answers are among the first results of all languages together', async (t) => {
 	const sets = languages.map(labelled)
 	const memories = sets.flatMap((set) => set.memories)
 	let from = 0
 	const questions = sets.flatMap((set) => {
-		const moved = set.questions.map(([text, answers]): Labelled['questions'][0] => [
+		const shifted = set.questions.map(([text, answers]): Labelled['questions'][0] => [
 			text,
 			answers.map((at) => at + from),
 		])
 		from += set.memories.length
-		return moved
+		return shifted
 	})
 	const { first, third } = measure(indexOf(memories), questions)
 	t.ok(first >= 0.85, `${(first * 100).toFixed(0)} % of ${questions.length} come first`)
 	t.ok(third >= 0.95, `${(third * 100).toFixed(0)} % are among the first three`)
 })
 
-void t.test('what was stored right beside a match counts, what was stored a day later does not', async (t) => {
+void t.test('a memory stored right after a match is found with it, one stored a day later is not', async (t) => {
 	const index = new AgentIndex('near', HASHING, 'none')
 	const rows = ['Which colour shall the boat have?', 'Green, as always.', 'Lunch is at one.']
 	for (const [at, content] of rows.entries())
@@ -75,7 +75,7 @@ void t.test('what was stored right beside a match counts, what was stored a day 
 	t.strictSame(found, ['0', '1'])
 })
 
-void t.test('a removed memory is found no more, and one that is added is', async (t) => {
+void t.test('a removed memory is no longer found, an added one is', async (t) => {
 	const index = indexOf(['The boat is green.', 'The house is red.'])
 	index.remove('0')
 	t.strictSame(index.search({ text: 'green boat', limit: 10, tags: [] }), [])

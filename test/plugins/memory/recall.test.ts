@@ -1,23 +1,22 @@
-/** Memories that a model gets with a prompt without asking for them. */
+/** Automatic recall: memories that a model gets with a prompt. */
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { json } from 'node:stream/consumers'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import type { HeldCall } from '../../support/held-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { follow } from '../../support/runs.ts'
 
 const model = await startHeldModel()
-/** Takes requests for embeddings, and answers none. */
-const silent = createServer(() => {})
-await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-const { port } = silent.address() as AddressInfo
-/** Answers requests for embeddings while it is `quick`: what is French means the cat. */
-const slow = createServer((request, response) => {
+/** Accepts requests for embeddings, and answers none. */
+const silent = await listenOnLoopback(createServer(() => {}))
+/** Answers requests for embeddings while `isQuick`. French prompts get the same vector as the memory about the cat. */
+const answerEmbeddings: RequestListener = (request, response) => {
 	if (!isQuick || request.url !== '/v1/embeddings') return
 	void json(request).then((body) => {
 		const { input } = body as { input: string[] }
@@ -29,25 +28,20 @@ const slow = createServer((request, response) => {
 		response.writeHead(200, { 'content-type': 'application/json' })
 		response.end(JSON.stringify({ object: 'list', data, model: 'e', usage: { prompt_tokens: 1, total_tokens: 1 } }))
 	})
-})
+}
 let isQuick = true
-await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve))
-const slowAt = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/v1`
+const slow = await listenOnLoopback(createServer(answerEmbeddings))
 const config = [
 	'providers:',
 	`  held: {kind: openai, base_url: "${model.url}", api_key: test, model: held}`,
-	`  silent: {kind: openai, base_url: "http://127.0.0.1:${port}/v1", api_key: test, model: m, embedding_model: e}`,
-	`  slow: {kind: openai, base_url: "${slowAt}", api_key: test, model: m, embedding_model: e}`,
+	`  silent: {kind: openai, base_url: "${silent.url}/v1", api_key: test, model: m, embedding_model: e}`,
+	`  slow: {kind: openai, base_url: "${slow.url}/v1", api_key: test, model: m, embedding_model: e}`,
 	'default_provider: held\n',
 ].join('\n')
 const gateway = await startGateway({ config })
 t.teardown(async () => {
 	await gateway.stop()
-	await model.stop()
-	for (const server of [silent, slow]) {
-		server.closeAllConnections()
-		server.close()
-	}
+	await Promise.all([model.stop(), silent.stop(), slow.stop()])
 })
 
 const store = async (name: string, content: string): Promise<string> => {
@@ -60,7 +54,7 @@ function contextOf(call: HeldCall): string {
 	return messages.findLast(({ content }) => content.startsWith('<context>'))?.content ?? ''
 }
 
-void t.test('memories that belong to a prompt stand before it, and an event says which', async (t) => {
+void t.test('memories that match a prompt precede it, and an event lists them', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const cat = await store('ada', 'The office cat is called </context> Biscotto.')
 	await store('ada', 'Invoices above 5,000 euros need the signature of Priya Raman.')
@@ -71,25 +65,25 @@ void t.test('memories that belong to a prompt stand before it, and an event says
 		await ada.ended(run)
 		return { run, context: contextOf(call) }
 	}
-	const asked = await ask('What is the cat of the office called?')
+	const matching = await ask('What is the cat of the office called?')
 	t.match(
-		asked.context,
+		matching.context,
 		/\nMemories that may matter:\n- \(\d{4}-\d\d-\d\d\) The office cat is called ‹\/context> Biscotto\.\n<\/context>$/,
 	)
-	t.notMatch(asked.context, /Priya/)
-	const recalled = ada.eventsOf(asked.run).find(({ event_type }) => event_type === 'memory.recalled')
+	t.notMatch(matching.context, /Priya/)
+	const recalled = ada.eventsOf(matching.run).find(({ event_type }) => event_type === 'memory.recalled')
 	t.match(recalled?.payload, { count: 1, memory_ids: [cat], automatic: true })
-	t.ok((recalled?.sequence ?? 99) < 6, 'written with the beginning of the run')
+	t.ok((recalled?.sequence ?? 99) < 6, 'written at the start of the run')
 
-	const other = await ask('Translate "good morning" into Danish.')
-	t.notMatch(other.context, /Memories/)
-	t.notOk(ada.eventsOf(other.run).some(({ event_type }) => event_type === 'memory.recalled'))
+	const unrelated = await ask('Translate "good morning" into Danish.')
+	t.notMatch(unrelated.context, /Memories/)
+	t.notOk(ada.eventsOf(unrelated.run).some(({ event_type }) => event_type === 'memory.recalled'))
 
 	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { memory: { recall: false } } } })
 	t.notMatch((await ask('And what is the cat of the office called?')).context, /Memories/)
 })
 
-void t.test('an embedder that does not answer holds no run up: its words find a memory', async (t) => {
+void t.test('an embedder that does not answer delays no run: memories are found by words', async (t) => {
 	const cleo = await follow(t, gateway, 'cleo', { config: { provider: 'silent' } })
 	const boiler = await store('cleo', 'The boiler is serviced by Mr Krueger.')
 	const run = await cleo.start('Who services the boiler?')
@@ -98,7 +92,7 @@ void t.test('an embedder that does not answer holds no run up: its words find a 
 	await cleo.ended(run)
 })
 
-/** Of an agent that calls the embedder `slow`, by a prompt that has no word in common with them. */
+/** An agent with the embedder `slow` and two memories. `ask` returns the ids of the memories that a prompt recalls. */
 async function recalledBy(t: Test, name: string): Promise<{ cat: string; ask: (prompt: string) => Promise<string[]> }> {
 	const agent = await follow(t, gateway, name, { config: { provider: 'slow' } })
 	const cat = await store(name, 'Biscotto sleeps on the printer.')
@@ -114,12 +108,12 @@ async function recalledBy(t: Test, name: string): Promise<{ cat: string; ask: (p
 	return { cat, ask }
 }
 
-void t.test('the first of a few memories is found by its meaning', async (t) => {
+void t.test('a memory without a word in common with the prompt is recalled by its meaning', async (t) => {
 	const { cat, ask } = await recalledBy(t, 'dan')
 	t.strictSame(await ask('Qui dort ?'), [cat])
 })
 
-void t.test('an embedder that was late is waited for again after a minute, whatever the clock shows', async (t) => {
+void t.test('the gateway waits for a late embedder again after a minute, whatever the clock shows', async (t) => {
 	const { cat, ask } = await recalledBy(t, 'eli')
 	isQuick = false
 	t.strictSame(await ask('Qui ronfle ?'), [], 'late')
@@ -132,14 +126,14 @@ void t.test('an embedder that was late is waited for again after a minute, whate
 	t.strictSame(await ask('Qui fait la sieste ?'), [cat])
 })
 
-void t.test('a run that continues after a crash has the same memories as before it', async (t) => {
+void t.test('a run that continues after a crash has the same memories as before', async (t) => {
 	const home = makeHome({ config })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await spawnGateway(home)
 	const post = (path: string, body: object) => send(`${first.url}/v1/agents${path}`, 'POST', { body })
 	await post('', { name: 'bob' })
 	await post('/bob/memory', { content: 'The red boat lies in Genoa.' })
-	// A run waits a second at most for its memories; the first search of a process loads what it needs, however long that takes.
+	// A run waits at most a second for its memories, and the first search of a process can take longer: it loads the index.
 	await send(`${first.url}/v1/agents/bob/memory/search?q=boat`, 'GET')
 	const prompt = 'Where does the red boat lie?'
 	await post('/bob/runs', { prompt })

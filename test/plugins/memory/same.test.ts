@@ -1,4 +1,4 @@
-/** The same fact is one memory, and a newer one stands before the one that it contradicts. */
+/** The same fact is one memory, and a newer fact ranks before the one that it contradicts. */
 import t from 'tap'
 import { newerFirst } from '../../../plugins/memory/newer-first.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -8,7 +8,7 @@ import { refused } from '../../support/refused.ts'
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
 
-const make = (name: string) => gateway.request('POST', '/v1/agents', { body: { name } })
+const createAgent = (name: string) => gateway.request('POST', '/v1/agents', { body: { name } })
 const store = (name: string, body: object) => gateway.request('POST', `/v1/agents/${name}/memory`, { body })
 const list = async (name: string): Promise<Answer[]> =>
 	(await gateway.request('GET', `/v1/agents/${name}/memory`)).body.memories
@@ -18,7 +18,7 @@ const found = async (name: string, q: string): Promise<string[]> =>
 	)
 
 void t.test('the same content is one memory, with the tags of both', async (t) => {
-	await make('same')
+	await createAgent('same')
 	const [first, second] = await Promise.all(
 		['The cat is called Biscotto.', ' The cat  is called\nBiscotto. '].map((content, at) =>
 			store('same', { content, tags: [`tag-${at}`] }),
@@ -27,15 +27,15 @@ void t.test('the same content is one memory, with the tags of both', async (t) =
 	t.equal(first?.body.id, second?.body.id)
 	t.equal((await list('same')).length, 1)
 	t.strictSame((await list('same'))[0].tags.toSorted(), ['tag-0', 'tag-1'])
-	t.not((await store('same', { content: 'The CAT is called Biscotto.' })).body.id, first?.body.id, 'case may matter')
+	t.not((await store('same', { content: 'The CAT is called Biscotto.' })).body.id, first?.body.id, 'case matters')
 	await gateway.request('DELETE', `/v1/agents/same/memory/${first?.body.id}`)
 	const again = await store('same', { content: 'The cat is called Biscotto.' })
-	t.not(again.body.id, first?.body.id, 'one that was forgotten is stored anew')
+	t.not(again.body.id, first?.body.id, 'a forgotten memory is stored as a new one')
 	t.strictSame(again.body.tags, [])
 })
 
-void t.test('a memory that replaces another is found before it, whatever the question', async (t) => {
-	await make('moves')
+void t.test('a memory ranks before the one that it replaces, whatever the question', async (t) => {
+	await createAgent('moves')
 	const berlin = await store('moves', { content: 'The user lives in Berlin.' })
 	const munich = await store('moves', { content: 'Since May her home is Munich.', replaces: [berlin.body.id] })
 	t.strictSame(munich.body.replaces, [berlin.body.id])
@@ -53,27 +53,30 @@ void t.test('a memory that replaces another is found before it, whatever the que
 	t.strictSame(await found('moves', 'Where does the user live?'), ['The user lives in Berlin.'])
 })
 
-void t.test('what a forgotten memory replaced takes effect again, or is replaced by the next one', async (t) => {
-	await make('forgets')
-	const forget = (id: string) => gateway.request('DELETE', `/v1/agents/forgets/memory/${id}`)
-	const links = async (): Promise<unknown[]> =>
-		(await list('forgets')).map(({ id, replaces, replaced_by }: Answer) => ({ id, replaces, replaced_by }))
-	const berlin = (await store('forgets', { content: 'The user lives in Berlin.' })).body.id
-	const munich = (await store('forgets', { content: 'She moved to Munich.', replaces: [berlin] })).body.id
-	const rome = (await store('forgets', { content: 'Her home is Rome now.', replaces: [munich] })).body.id
-	await forget(munich)
-	t.strictSame(await links(), [
-		{ id: rome, replaces: [berlin], replaced_by: undefined },
-		{ id: berlin, replaces: undefined, replaced_by: rome },
-	])
-	await forget(rome)
-	t.strictSame(await links(), [{ id: berlin, replaces: undefined, replaced_by: undefined }])
-})
+void t.test(
+	'when a memory is forgotten, the one it replaced becomes current, or is linked to the next one',
+	async (t) => {
+		await createAgent('forgets')
+		const forget = (id: string) => gateway.request('DELETE', `/v1/agents/forgets/memory/${id}`)
+		const links = async (): Promise<unknown[]> =>
+			(await list('forgets')).map(({ id, replaces, replaced_by }: Answer) => ({ id, replaces, replaced_by }))
+		const berlin = (await store('forgets', { content: 'The user lives in Berlin.' })).body.id
+		const munich = (await store('forgets', { content: 'She moved to Munich.', replaces: [berlin] })).body.id
+		const rome = (await store('forgets', { content: 'Her home is Rome now.', replaces: [munich] })).body.id
+		await forget(munich)
+		t.strictSame(await links(), [
+			{ id: rome, replaces: [berlin], replaced_by: undefined },
+			{ id: berlin, replaces: undefined, replaced_by: rome },
+		])
+		await forget(rome)
+		t.strictSame(await links(), [{ id: berlin, replaces: undefined, replaced_by: undefined }])
+	},
+)
 
 void t.test(
-	'a text that differs in one value replaces the older one; another thing of the kind does not',
+	'a text that differs in one value replaces the older one; a text about another item does not',
 	async (t) => {
-		await make('values')
+		await createAgent('values')
 		const old = await store('values', { content: 'The rent of the flat is 900 euros.' })
 		const now = await store('values', { content: 'The rent of the flat is 950 euros.' })
 		t.strictSame(now.body.replaces, [old.body.id])
@@ -96,10 +99,10 @@ void t.test(
 	},
 )
 
-void t.test('links that form a ring lose nothing', (t) => {
-	const ring = [{ id: 'a', replaces: ['b'] }, { id: 'b', replaces: ['a'] }, { id: 'c' }]
+void t.test('a cycle of replacements loses no memory', (t) => {
+	const cycle = [{ id: 'a', replaces: ['b'] }, { id: 'b', replaces: ['a'] }, { id: 'c' }]
 	t.strictSame(
-		newerFirst(ring)
+		newerFirst(cycle)
 			.map(({ id }) => id)
 			.toSorted(),
 		['a', 'b', 'c'],
@@ -107,7 +110,7 @@ void t.test('links that form a ring lose nothing', (t) => {
 	t.end()
 })
 
-void t.test('a long chain of replacements is ordered, the newest first', (t) => {
+void t.test('a long chain of replacements is ordered from newest to oldest', (t) => {
 	const chain = Array.from({ length: 50_000 }, (_, n) => ({ id: String(n), replaces: [String(n - 1)] }))
 	t.strictSame(
 		newerFirst(chain).map(({ id }) => id),

@@ -1,4 +1,4 @@
-/** The service that other plugins use, and what must hold whatever happens around it. */
+/** The service that other plugins use: repeated calls, deleted agents, a lost index thread, limits. */
 import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
 import t from 'tap'
@@ -29,7 +29,7 @@ async function keysOf(ctx: Context, { uid }: AgentRef): Promise<string[]> {
 	return found
 }
 
-void t.test('a call that is made again stores nothing again, also at the same time', async (t) => {
+void t.test('a repeated call stores nothing twice, even at the same time', async (t) => {
 	const { memory, ada } = await open(t)
 	const wanted = { content: 'The gate is green.', tags: ['gate'], key: 'run-1:call-1' }
 	const first = await memory.store(ada, wanted)
@@ -44,7 +44,7 @@ void t.test('a call that is made again stores nothing again, also at the same ti
 	t.equal(await memory.count(ada), 1)
 })
 
-void t.test('many forget the same memory, and one of them has', async (t) => {
+void t.test('of many calls that forget the same memory, one succeeds', async (t) => {
 	const { memory, ada } = await open(t)
 	const { id } = await memory.store(ada, { content: 'Only once.' })
 	const done = await Promise.all(Array.from({ length: 10 }, () => memory.forget(ada, id)))
@@ -52,7 +52,7 @@ void t.test('many forget the same memory, and one of them has', async (t) => {
 	t.equal(await memory.count(ada), 0)
 })
 
-void t.test('an agent that is deleted while it stores leaves nothing behind', async (t) => {
+void t.test('an agent that is deleted while memories are stored leaves no record behind', async (t) => {
 	const { gateway, ctx, memory, ada } = await open(t)
 	await memory.search(ada, 'anything', 1)
 	const deleted = Promise.withResolvers<void>()
@@ -65,15 +65,15 @@ void t.test('an agent that is deleted while it stores leaves nothing behind', as
 	const clients = Promise.allSettled(Array.from({ length: 8 }, (_, lane) => client(lane)))
 	await deleted.promise
 	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status, 204)
-	for (const one of await clients) t.match(one, { reason: { code: 'not_found' } })
+	for (const outcome of await clients) t.match(outcome, { reason: { code: 'not_found' } })
 	t.strictSame(await keysOf(ctx, ada), [])
 })
 
-void t.test('the index thread may end at any time: searches are answered, and nothing is lost', async (t) => {
+void t.test('if the index thread ends, searches are still answered and nothing is lost', async (t) => {
 	const workers: Worker[] = []
-	const heard = (worker: Worker): void => void workers.push(worker)
-	process.on('worker', heard)
-	t.teardown(() => process.off('worker', heard))
+	const record = (worker: Worker): void => void workers.push(worker)
+	process.on('worker', record)
+	t.teardown(() => process.off('worker', record))
 	const { memory, ada } = await open(t)
 	const before = workers.length
 	await memory.store(ada, { content: 'The harbour is closed on Mondays.' })
@@ -92,7 +92,7 @@ void t.test('the index thread may end at any time: searches are answered, and no
 	t.equal(await memory.count(ada), 2)
 })
 
-void t.test('what is secret is kept out of memory', async (t) => {
+void t.test('secrets are redacted in memories', async (t) => {
 	const { ctx, memory, ada } = await open(t)
 	ctx.redactor.add(ada, { id: 's1', name: 'GATE', value: 'correct-horse-battery' })
 	t.teardown(() => ctx.redactor.forget(ada.uid))
@@ -110,7 +110,7 @@ void t.test('memories with all of the tags are found among many others', async (
 	t.strictSame(await memory.search(ada, 'boat', 10, ['boat', 'nothing']), [])
 })
 
-void t.test('a search for anything but 1 to 100 results is refused', async (t) => {
+void t.test('a search limit outside 1 to 100 is refused', async (t) => {
 	const { memory, ada } = await open(t)
 	const check = async (about: string): Promise<void> => {
 		for (const limit of [0, -1, 1.5, 101, NaN, Infinity, -Infinity, '3' as never, undefined as never]) {
@@ -125,7 +125,7 @@ void t.test('a search for anything but 1 to 100 results is refused', async (t) =
 	t.equal((await memory.search(ada, 'harbour', 100)).length, 1)
 })
 
-void t.test('at the limit, what is stored already can be stored again', async (t) => {
+void t.test('at the limit, a stored memory can be stored again', async (t) => {
 	const gateway = await startGateway({ config: 'memory:\n  max_per_agent: 1\n' })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
@@ -136,5 +136,5 @@ void t.test('at the limit, what is stored already can be stored again', async (t
 	t.match(again, { status: 201, body: { id: first.body.id, tags: ['gate', 'colour'] } })
 	t.match(await store('The gate is high.', []), { status: 409, body: { code: 'conflict' } })
 	await gateway.request('DELETE', `/v1/agents/ada/memory/${first.body.id}`)
-	t.equal((await store('The gate is high.', [])).status, 201, 'no place is lost')
+	t.equal((await store('The gate is high.', [])).status, 201, 'the forgotten memory made room')
 })

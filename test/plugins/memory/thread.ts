@@ -2,16 +2,19 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { HASHING } from '../../../plugins/memory/hashing.ts'
 import type { IndexStatus, VectorRow } from '../../../plugins/memory/search/protocol.ts'
 import { indexThread } from '../../../plugins/memory/search/thread.ts'
 import type { IndexThread } from '../../../plugins/memory/search/thread.ts'
+import { eventually } from '../../support/wait.ts'
+
+/** Long enough for the graph of 100,000 memories. */
+const GRAPH_LIMIT_MS = 600_000
 
 export interface TestThread extends AsyncDisposable {
 	thread: IndexThread
 	folder: string
-	/** What went wrong in the thread so far. */
+	/** Errors of the thread so far. */
 	failures: unknown[]
 }
 
@@ -35,12 +38,12 @@ export async function fill({ thread }: TestThread, uid: string, rows: readonly V
 
 /** Waits until all vectors are in the graph. */
 export async function graphed({ thread }: TestThread, uid: string): Promise<IndexStatus> {
-	for (;;) {
+	const look = async (): Promise<IndexStatus> => {
 		const status = await thread.ask('status', { uid })
 		if (!status) throw new Error(`there is no index of ${uid}`)
-		if (status.in_graph === status.vectors) return status
-		await sleep(20)
+		return status
 	}
+	return eventually(look, ({ in_graph, vectors }) => in_graph === vectors, GRAPH_LIMIT_MS)
 }
 
 const people = ['Maya', 'Tom', 'Priya', 'Ines', 'Jonas', 'Lea', 'Hugo', 'Camille', 'Marco', 'Giulia', 'Andres', 'Lucia']
@@ -62,7 +65,7 @@ const things = [
 const places = ['Lisbon', 'the office', 'Graz', 'the harbour', 'Nantes', 'school', 'Oslo', 'the cellar', 'Torino']
 const whens = ['in May', 'on Monday', 'last winter', 'before lunch', 'at night', 'in 2019', 'after the meeting']
 
-/** Sentences that are all a little different, always the same ones. */
+/** Different sentences, the same ones at each call. */
 export function sentences(count: number): string[] {
 	let seed = 1
 	const pick = (words: readonly string[]): string => {
