@@ -1,4 +1,4 @@
-/** The official client against a gateway, and plain HTTP for what it would never send. */
+/** The official client, and plain HTTP for requests that it never sends. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
@@ -14,13 +14,11 @@ import type { Test } from 'tap'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { send } from '../../support/gateway.ts'
 
-const WAIT_LIMIT_MS = 60_000
-
 export const config = 'plugins: {mcp-server: true}\n'
 
 export interface ClientOptions {
 	token?: string
-	/** The person at the client. */
+	/** Answers for the person at the client. */
 	elicit?(params: ElicitRequest['params'], signal: AbortSignal): Promise<ElicitResult> | ElicitResult
 }
 
@@ -39,7 +37,7 @@ const jsonSchemaValidator: Validators = {
 export interface TestClient {
 	client: Client
 	transport: StreamableHTTPClientTransport
-	/** Calls a tool; throws where the protocol says error. */
+	/** Calls a tool. Throws for an error of the protocol. */
 	call(name: string, args?: object, options?: CallOptions): Promise<Answer>
 }
 
@@ -78,9 +76,9 @@ export async function makeToken(gateway: TestGateway, ...scopes: string[]): Prom
 /** A session over plain HTTP. */
 export interface RawSession {
 	id: string
-	/** Sends one message, and waits for the whole of its answer. */
+	/** Sends one message, and waits for its complete response. */
 	post(message: unknown, headers?: Record<string, string>): Promise<Reply<Answer>>
-	/** Sends a request and answers with the first line of data of its stream. */
+	/** Sends a request, and returns the last message of its response. */
 	request(method: string, params?: object, id?: number): Promise<Answer>
 }
 
@@ -108,7 +106,7 @@ export async function openRaw(gateway: Pick<TestGateway, 'url'>, token?: string)
 	const opened = await post(gateway, initialize, token === undefined ? {} : { token })
 	const id = opened.headers.get('mcp-session-id')
 	if (id === null) throw new Error(`no session: ${opened.status} ${JSON.stringify(opened.body)}`)
-	const own: RawSession = {
+	const session: RawSession = {
 		id,
 		post: (message, headers) =>
 			post(gateway, message, {
@@ -116,25 +114,16 @@ export async function openRaw(gateway: Pick<TestGateway, 'url'>, token?: string)
 				headers: { 'mcp-session-id': id, 'mcp-protocol-version': '2025-11-25', ...headers },
 			}),
 		async request(method, params = {}, request = 1) {
-			const reply = await own.post({ jsonrpc: '2.0', id: request, method, params })
+			const reply = await session.post({ jsonrpc: '2.0', id: request, method, params })
 			return typeof reply.body === 'string' ? messagesIn(reply.body).at(-1) : reply.body
 		},
 	}
-	return own
+	return session
 }
 
-/** Of a stream's text. */
+/** The messages in the text of a stream. */
 function messagesIn(text: string): Answer[] {
 	return [...text.matchAll(/^data: (.+)$/gm)].map(([, data]) => JSON.parse(data ?? '') as Answer)
-}
-
-/** Waits for a condition. */
-export async function until(condition: () => unknown, what: string): Promise<void> {
-	for (const end = Date.now() + WAIT_LIMIT_MS; Date.now() < end;) {
-		if (await condition()) return
-		await new Promise((resolve) => setTimeout(resolve, 25))
-	}
-	throw new Error(`it did not come to that: ${what}`)
 }
 
 /** A stream that is being read. */
@@ -144,22 +133,22 @@ export interface RawStream {
 	/** Ids of its events so far. */
 	ids(): string[]
 	messages(): Answer[]
-	/** Settles when it ends; false where it was cut off in the middle. */
+	/** Settles when it ends; false if it was cut off. */
 	ended: Promise<boolean>
-	/** Goes away without a word. */
+	/** Disconnects. */
 	leave(): void
 }
 
-/** Sends a message, or opens the session's own stream where there is none. */
+/** Sends a message and opens the stream of its response. Without a message, opens the session's own stream. */
 export async function openStream(
 	{ url, id, token }: { url: string; id: string; token?: string },
 	message?: unknown,
 	headers: Record<string, string> = {},
 ): Promise<RawStream> {
-	const left = new AbortController()
+	const connection = new AbortController()
 	const response = await fetch(`${url}/mcp`, {
 		method: message === undefined ? 'GET' : 'POST',
-		signal: left.signal,
+		signal: connection.signal,
 		headers: {
 			accept,
 			'mcp-session-id': id,
@@ -182,9 +171,9 @@ export async function openStream(
 	return {
 		status: response.status,
 		text: () => text,
-		ids: () => [...text.matchAll(/^id: (.+)$/gm)].map(([, one]) => one ?? ''),
+		ids: () => [...text.matchAll(/^id: (.+)$/gm)].map(([, id]) => id ?? ''),
 		messages: () => messagesIn(text),
 		ended: read(),
-		leave: () => left.abort(),
+		leave: () => connection.abort(),
 	}
 }

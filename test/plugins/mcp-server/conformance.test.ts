@@ -1,4 +1,4 @@
-/** The scenarios of the official suite that no client of ours would think of; `npm run conformance` runs all of them. */
+/** Scenarios of the official suite that our other tests do not cover; `npm run conformance` runs all of them. */
 import t from 'tap'
 import { runServerSuite } from '../../conformance/suite.ts'
 import { startGateway } from '../../support/gateway.ts'

@@ -1,4 +1,4 @@
-/** Sessions continue after a restart: most clients do not open another one, and fail until somebody restarts them. */
+/** Sessions continue after a restart of the gateway: most clients do not open another one, and would fail until their own restart. */
 import { rmSync } from 'node:fs'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -16,7 +16,7 @@ import { initialize, makeToken, openRaw, openStream, post } from './client.ts'
 
 const ping = { jsonrpc: '2.0', id: 9, method: 'ping' }
 
-/** The gateway of one home, which each call stops and starts again. */
+/** Returns a function that starts the gateway of one home, and restarts it when called again. */
 async function restartable(t: Test, settings = 'true'): Promise<() => Promise<TestGateway>> {
 	const home = makeHome({ config: `plugins: {mcp-server: ${settings}}\n` })
 	let gateway: TestGateway | undefined
@@ -39,7 +39,7 @@ const statusOf = async ({ url }: TestGateway, session: string, token?: string): 
 		})
 	).status
 
-void t.test('the official client continues its conversation, and is asked questions as before', async (t) => {
+void t.test('the official client continues its conversation, and still gets questions', async (t) => {
 	const start = await restartable(t)
 	let { url } = await start()
 	const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
@@ -71,14 +71,14 @@ void t.test('the official client continues its conversation, and is asked questi
 	t.equal(await conversationOf(next, asked.run_id), conversation)
 })
 
-void t.test('only its owner continues a session, and none that has ended', async (t) => {
+void t.test('only its owner can continue a session, and nobody one that has ended', async (t) => {
 	const start = await restartable(t)
 	const first = await start()
 	const [mine, other, revoked] = [await makeToken(first, '*'), await makeToken(first, '*'), await makeToken(first, '*')]
 	const kept = await openRaw(first, mine.token)
 	const local = await openRaw(first)
 	const ended = await openRaw(first, mine.token)
-	const left = await openRaw(first, revoked.token)
+	const orphaned = await openRaw(first, revoked.token)
 	const headers = { 'mcp-session-id': ended.id }
 	t.equal((await first.request('DELETE', '/mcp', { token: mine.token, headers })).status, 204)
 	await first.request('DELETE', `/v1/auth/tokens/${revoked.id}`)
@@ -87,15 +87,15 @@ void t.test('only its owner continues a session, and none that has ended', async
 	t.equal(await statusOf(second, kept.id, other.token), 404)
 	t.equal(await statusOf(second, kept.id), 404, 'a local caller')
 	const statuses = await Promise.all(Array.from({ length: 5 }, () => statusOf(second, kept.id, mine.token)))
-	t.same(new Set(statuses), new Set([200]), 'requests at once')
+	t.same(new Set(statuses), new Set([200]), 'simultaneous requests')
 	t.equal(await statusOf(second, local.id), 200)
 	t.equal(await statusOf(second, ended.id, mine.token), 404)
-	t.equal(await statusOf(second, left.id, revoked.token), 401)
-	t.equal(await statusOf(second, left.id, mine.token), 404)
-	t.equal(await statusOf(await start(), kept.id, mine.token), 200, 'and after another restart')
+	t.equal(await statusOf(second, orphaned.id, revoked.token), 401)
+	t.equal(await statusOf(second, orphaned.id, mine.token), 404)
+	t.equal(await statusOf(await start(), kept.id, mine.token), 200, 'after another restart')
 })
 
-void t.test('a stream that was open begins anew, and gets no event of another one', async (t) => {
+void t.test('streams after a restart do not reuse the ids of events from before it', async (t) => {
 	const start = await restartable(t)
 	const first = await start()
 	await first.request('POST', '/v1/agents', { body: { name: 'ada' } })
@@ -115,7 +115,7 @@ void t.test('a stream that was open begins anew, and gets no event of another on
 	await resumed.ended
 })
 
-void t.test('a session with a large description of its client ends with the gateway', async (t) => {
+void t.test('a session whose client info is large ends with the gateway', async (t) => {
 	const start = await restartable(t)
 	const params = { ...initialize.params, clientInfo: { name: 'x'.repeat(5_000), version: '1' } }
 	const opened = await post(await start(), { ...initialize, params })
@@ -123,17 +123,17 @@ void t.test('a session with a large description of its client ends with the gate
 	t.equal(await statusOf(await start(), opened.headers.get('mcp-session-id') ?? ''), 404)
 })
 
-void t.test('a client that returns too late finds its session gone', async (t) => {
+void t.test('a session that its client leaves unused for too long after a restart ends', async (t) => {
 	const start = await restartable(t, '{max_sessions: 400, idle_timeout_s: 1}')
 	const first = await start()
 	const sessions = await Promise.all(Array.from({ length: 190 }, () => openRaw(first)))
 	const second = await start()
-	// A request continues its session, so each is asked once.
+	// A request continues its session, so each session gets only one.
 	await eventually(async () => (await statusOf(second, sessions.pop()?.id ?? '')) === 404)
 	t.ok(sessions.length > 0)
 })
 
-void t.test('a start keeps no more sessions than may be open', async (t) => {
+void t.test('a start keeps at most as many sessions as can be open', async (t) => {
 	const { store } = openMemory()
 	const kept = keptSessions({ store, log: openLog({ level: 'silent', format: 'json' }) })
 	const ids = ['a', 'b', 'c', 'd']

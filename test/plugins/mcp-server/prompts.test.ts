@@ -1,4 +1,4 @@
-/** Skills as prompts, values for arguments, and the client's log, by the official client. */
+/** Skills as prompts, completions of arguments, and the client's log, by the official client. */
 import {
 	LoggingMessageNotificationSchema,
 	PromptListChangedNotificationSchema,
@@ -58,7 +58,7 @@ void t.test('active skills are prompts', async (t) => {
 	t.notMatch(double, /return args/)
 })
 
-void t.test('wrong prompts and arguments are refused with what to change', async (t) => {
+void t.test('unknown prompts and invalid arguments are refused with what to change', async (t) => {
 	const { client } = await connect(t, gateway)
 	const refused = (params: Parameters<typeof client.getPrompt>[0], message: RegExp) =>
 		t.rejects(client.getPrompt(params), { code: -32602, message })
@@ -75,7 +75,7 @@ void t.test('wrong prompts and arguments are refused with what to change', async
 	await t.rejects(client.listPrompts({ cursor: 'bad' }), { code: -32602, message: /nextCursor of the previous page/ })
 })
 
-void t.test('values for arguments', async (t) => {
+void t.test('arguments are completed', async (t) => {
 	const { client } = await connect(t, gateway)
 	const reply = await gateway.request('POST', '/v1/agents/bea/runs', { body: { prompt: 'hi', conversation: 'trip' } })
 	const values = async (
@@ -115,19 +115,19 @@ void t.test('a client gets the log of its runs, at its level', async (t) => {
 	t.match(log, [
 		{ level: 'warning', logger: 'runs', data: { run_id: first, agent: 'bea', message: /^memory\.stm_read failed: / } },
 	])
-	t.equal(log.length, 1, 'until it sets a level, problems only')
+	t.equal(log.length, 1, 'only problems until it sets a level')
 
 	await client.setLoggingLevel('debug')
 	await run('/tool memory.stm_read {}')
-	const told = log.slice(1).map(({ level, data }) => [level, (data as { message: string }).message])
+	const messages = log.slice(1).map(({ level, data }) => [level, (data as { message: string }).message])
 	t.strictSame(
-		told.filter(([, message]) => message !== 'thinking'),
+		messages.filter(([, message]) => message !== 'thinking'),
 		[
 			['info', 'calling memory.stm_read'],
 			['info', 'completed'],
 		],
 	)
-	t.ok(told.some(([level]) => level === 'debug'))
+	t.ok(messages.some(([level]) => level === 'debug'))
 	t.notMatch(JSON.stringify(log), /secret-argument/)
 
 	await client.setLoggingLevel('emergency')
@@ -137,14 +137,14 @@ void t.test('a client gets the log of its runs, at its level', async (t) => {
 	await t.rejects(client.setLoggingLevel('loud' as 'debug'), { code: -32602 })
 })
 
-void t.test('what a token may not do is not offered', async (t) => {
+void t.test('a session does not offer what its token does not allow', async (t) => {
 	const reader = await connect(t, gateway, { token: (await makeToken(gateway, 'agents:read')).token })
 	const { prompts, completions, logging } = reader.client.getServerCapabilities() ?? {}
 	t.match([prompts, completions, logging], [{}, {}, undefined])
 	t.same(
 		(await reader.client.listPrompts()).prompts.map(({ name }) => name),
 		['ada/polite', 'ada/scale'],
-		'no program, which needs a run of its agent',
+		'no program, which requires a run',
 	)
 	await t.rejects(reader.client.getPrompt({ name: 'cleo/double', arguments: { n: '1' } }), { code: -32602 })
 	const runner = await connect(t, gateway, { token: (await makeToken(gateway, 'runs:write')).token })
@@ -155,7 +155,7 @@ void t.test('what a token may not do is not offered', async (t) => {
 	)
 })
 
-void t.test('a log is bounded, and counts what it left out', async (t) => {
+void t.test('the log is limited, and counts omitted messages', async (t) => {
 	let now = 0
 	const log = openClientLog(() => now)
 	t.equal(log.admit('info'), undefined)
@@ -166,7 +166,7 @@ void t.test('a log is bounded, and counts what it left out', async (t) => {
 	t.same(log.admit('warning'), { leftOut: 0 })
 })
 
-void t.test('many prompts come in pages, and a change is told', async (t) => {
+void t.test('prompts are listed in pages, and changes are announced', async (t) => {
 	const names = ['dora', 'emil', 'finn']
 	await Promise.all(
 		names.map(async (name) => {
@@ -192,7 +192,7 @@ void t.test('many prompts come in pages, and a change is told', async (t) => {
 		names.flatMap((name) => Array.from({ length: 18 }, (_, n) => `${name}/s-${n + 10}`)),
 	)
 
-	// The client opens its stream once it is initialized, and hears nothing from before.
+	// The client opens its stream after the initialization, and gets nothing from before.
 	let n = 40
 	await eventually(
 		async () => {

@@ -1,4 +1,4 @@
-/** Whose a session is, how many there may be, and how they end: by plain HTTP, as no friendly client would talk. */
+/** Owners, limits and the end of sessions, by plain HTTP and with requests that no official client sends. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
@@ -11,7 +11,8 @@ import { withoutContent } from '../../../plugins/mcp-server/messages.ts'
 import { send, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
-import { connect, initialize, makeToken, openRaw, openStream, post, until } from './client.ts'
+import { eventually } from '../../support/wait.ts'
+import { connect, initialize, makeToken, openRaw, openStream, post } from './client.ts'
 
 const model = await startHeldModel()
 t.teardown(() => model.stop())
@@ -36,12 +37,12 @@ const runAgent = (prompt: string, id = 5): object => ({
 })
 const statusOfRun = async (gateway: TestGateway): Promise<string> =>
 	(await gateway.request('GET', '/v1/agents/ada/runs')).body[0]?.status
-/** The default of `idle_timeout_s`, and a bit. */
+/** A second more than the default of `idle_timeout_s`. */
 const IDLE_TIMEOUT_MS = 1_801_000
 const shared = await start(t, 'true')
 const limited = await start(t, '{max_sessions: 4, max_wait_s: 1}')
 
-void t.test('a session has what the scopes of its token allow', async (t) => {
+void t.test('a session offers what the scopes of its token allow', async (t) => {
 	const of = async (...scopes: string[]) => {
 		const { token } = await makeToken(shared, ...scopes)
 		const { client, call } = await connect(t, shared, { token })
@@ -65,12 +66,12 @@ void t.test('a session has what the scopes of its token allow', async (t) => {
 	t.match(refused.body, { code: 'forbidden', message: /agents:read or runs:write/ })
 })
 
-void t.test('nobody gets in without a good token', async (t) => {
+void t.test('a session requires a valid token unless the caller is local and of the same origin', async (t) => {
 	const from = (headers: Record<string, string>, token?: string) =>
 		post(shared, initialize, { headers, ...(token !== undefined && { token }) })
-	const elsewhere = await from({ 'x-forwarded-for': '192.0.2.7' })
-	t.equal(elsewhere.status, 401)
-	t.match(elsewhere.headers.get('www-authenticate'), /^Bearer/)
+	const remote = await from({ 'x-forwarded-for': '192.0.2.7' })
+	t.equal(remote.status, 401)
+	t.match(remote.headers.get('www-authenticate'), /^Bearer/)
 	t.equal((await from({}, 'svc_wrong')).status, 401)
 	t.equal((await from({ origin: 'https://evil.example' })).status, 401)
 	const { token } = await makeToken(shared, '*')
@@ -80,7 +81,7 @@ void t.test('nobody gets in without a good token', async (t) => {
 	t.equal((await from({ origin: shared.url })).status, 200)
 })
 
-void t.test('a client that fails to sign in shows that it needs a token', async (t) => {
+void t.test('a client that tries to sign in by OAuth shows that it needs a token', async (t) => {
 	const redirectUrl = 'http://127.0.0.1:1/callback'
 	const authProvider: OAuthClientProvider = {
 		redirectUrl,
@@ -102,13 +103,13 @@ void t.test('a client that fails to sign in shows that it needs a token', async 
 	t.notOk('error_description' in body)
 })
 
-void t.test('a client for the old transport reads which one to use', async (t) => {
+void t.test('a client of the old transport gets an error that names the new one', async (t) => {
 	const { status, body } = await send(`${shared.url}/mcp`, 'GET', { headers: { accept: 'text/event-stream' } })
 	t.equal(status, 400)
 	t.match(body, { message: /Streamable HTTP/ })
 })
 
-void t.test('a session is its owner’s', async (t) => {
+void t.test('only its owner can use a session', async (t) => {
 	const { token } = await makeToken(shared, '*')
 	const other = (await makeToken(shared, '*')).token
 	const mine = await openRaw(shared, token)
@@ -125,11 +126,11 @@ void t.test('a session is its owner’s', async (t) => {
 			t.match(reply.body, { code: 'not_found', message: /no such session/ })
 		}
 	}
-	t.equal((await mine.request('tools/list')).result.tools.length, 8, 'it goes on')
+	t.equal((await mine.request('tools/list')).result.tools.length, 8, 'the session continues')
 	t.match(mine.id, /^[A-Za-z0-9_-]{32}$/)
 })
 
-void t.test('what is no message is refused', async (t) => {
+void t.test('invalid messages are refused', async (t) => {
 	const session = await openRaw(shared)
 	const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
 	const refusals: [what: string, status: number, body: unknown, headers?: Record<string, string>][] = [
@@ -143,9 +144,9 @@ void t.test('what is no message is refused', async (t) => {
 		['neither request nor response', 400, { jsonrpc: '2.0' }],
 		['larger than the limit', 413, { ...ping, params: { x: 'x'.repeat(1024 * 1024) } }],
 		['of another type', 415, 'ping', { 'content-type': 'text/plain' }],
-		['no wish for a stream', 406, ping, { accept: 'application/json' }],
+		['an Accept header without streams', 406, ping, { accept: 'application/json' }],
 		['a second initialize', 400, initialize],
-		['a revision that there is not', 400, ping, { 'mcp-protocol-version': '1999-01-01' }],
+		['an unknown revision', 400, ping, { 'mcp-protocol-version': '1999-01-01' }],
 		['an unknown session', 404, ping, { 'mcp-session-id': 'x' }],
 	]
 	for (const [what, status, body, headers] of refusals) {
@@ -158,12 +159,12 @@ void t.test('what is no message is refused', async (t) => {
 	t.match(await session.request('tools/call', { name: 5 }), {
 		error: { code: -32602, message: /the params are wrong: / },
 	})
-	t.match(await session.request('ping'), { result: {} }, 'the session is as it was')
+	t.match(await session.request('ping'), { result: {} }, 'the session still works')
 	const head = await send(`${shared.url}/mcp`, 'HEAD', { headers: { 'mcp-session-id': session.id } })
 	t.equal(head.status, 405)
 })
 
-void t.test('a message of many parts is refused before it is looked at', async (t) => {
+void t.test('a message with too many values is refused before it is validated', async (t) => {
 	const session = await openRaw(shared)
 	const wide = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`a${n}`, {}]))
 	const call = (params: object) => session.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
@@ -177,37 +178,35 @@ void t.test('a message of many parts is refused before it is looked at', async (
 	const some = Object.fromEntries(Array.from({ length: 500 }, (_, n) => ['x'.repeat(1_000) + n, 1]))
 	const { result } = await session.request('tools/call', { name: 'list_agents', arguments: some })
 	t.match(result, { isError: true, content: [{ text: /^invalid_arguments: / }] })
-	t.ok(result.content[0].text.length < 3_000, 'and what is said of it stays short')
+	t.ok(result.content[0].text.length < 3_000, 'the error stays short')
 })
 
-void t.test('the log has no word of what a client says', (t) => {
-	const told = withoutContent('Received a response for an unknown message ID: {"result":{"answer":"my [word]"}}')
-	t.equal(told, 'Received a response for an unknown message ID: …')
+void t.test('the log contains no content of messages', (t) => {
+	const logged = withoutContent('Received a response for an unknown message ID: {"result":{"answer":"my [word]"}}')
+	t.equal(logged, 'Received a response for an unknown message ID: …')
 	t.equal(withoutContent('the parse failed: [{"code":"x"}]\nmore'), 'the parse failed: …')
 	t.end()
 })
 
-void t.test('a client cannot leave much with its session', async (t) => {
-	const open = (more: object) => post(shared, { ...initialize, params: { ...initialize.params, ...more } })
+void t.test('the data that a client stores in its session is limited', async (t) => {
+	const open = (params: object) => post(shared, { ...initialize, params: { ...initialize.params, ...params } })
 	const parts = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`a${n}`, {}]))
 	t.match(await open({ capabilities: { experimental: parts } }), { status: 400, body: { code: 'invalid_request' } })
 	const clientInfo = { name: 'x'.repeat(100_000), version: '1' }
 	t.match(await open({ clientInfo }), { status: 413, body: { code: 'payload_too_large', message: /initialize/ } })
 })
 
-void t.test('an initialize that the protocol refuses leaves no session', async (t) => {
-	const gateway = limited
+void t.test('a refused initialize request leaves no session', async (t) => {
 	for (let n = 0; n < 5; n++) {
-		t.equal((await post(gateway, { ...initialize, params: {} })).status, 400)
-		t.equal((await post(gateway, initialize, { headers: { accept: 'text/html' } })).status, 406)
+		t.equal((await post(limited, { ...initialize, params: {} })).status, 400)
+		t.equal((await post(limited, initialize, { headers: { accept: 'text/html' } })).status, 406)
 	}
-	await openRaw(gateway)
+	await openRaw(limited)
 })
 
-void t.test('one stream and one request of an id at a time', async (t) => {
-	const gateway = shared
-	const { id } = await openRaw(gateway)
-	const at = { url: gateway.url, id }
+void t.test('a session has one stream and one request of the same id at a time', async (t) => {
+	const { id } = await openRaw(shared)
+	const at = { url: shared.url, id }
 	const own = await openStream(at)
 	t.equal(own.status, 200)
 	t.equal((await openStream(at)).status, 409)
@@ -225,104 +224,98 @@ void t.test('one stream and one request of an id at a time', async (t) => {
 	;(await model.called('/no')).answer('')
 })
 
-void t.test('a request that was taken back leaves no stream behind', async (t) => {
-	const gateway = shared
-	const session = await openRaw(gateway)
-	const call = await openStream({ url: gateway.url, id: session.id }, runAgent('taken back'))
-	const { hungUp } = await model.called('taken back')
+void t.test('cancelling a request ends its stream and its run', async (t) => {
+	const session = await openRaw(shared)
+	const call = await openStream({ url: shared.url, id: session.id }, runAgent('to be cancelled'))
+	const { hungUp } = await model.called('to be cancelled')
 	const params = { requestId: 5 }
 	t.equal((await session.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params })).status, 202)
 	await hungUp
 	t.equal(await call.ended, true)
-	t.equal(call.messages().filter((message: Answer) => message.id === 5).length, 0, 'and gets no response')
-	await until(async () => (await statusOfRun(gateway)) === 'stopped', 'its run is stopped')
+	t.equal(call.messages().filter((message: Answer) => message.id === 5).length, 0, 'without a response')
+	await eventually(async () => (await statusOfRun(shared)) === 'stopped')
 })
 
-void t.test('who loses the stream takes it up again, and misses nothing', async (t) => {
-	const gateway = shared
-	const { id } = await openRaw(gateway)
-	const at = { url: gateway.url, id }
+void t.test('a client that loses its stream can resume it, and misses nothing', async (t) => {
+	const { id } = await openRaw(shared)
+	const at = { url: shared.url, id }
 	const call = await openStream(at, { ...runAgent('long work'), id: 'seven' })
 	const work = await model.called('long work')
-	await until(() => call.ids().length > 0, 'an id to go on from')
+	await eventually(() => call.ids().length > 0)
 	const [first = ''] = call.ids()
 	call.leave()
 	await call.ended
 	work.answer('done')
-	await until(async () => (await statusOfRun(gateway)) === 'completed', 'the run goes on')
-	const taken = await openStream(at, undefined, { 'last-event-id': first })
-	t.equal(taken.status, 200)
-	await until(() => taken.messages().length > 0, 'the result')
-	t.match(taken.messages(), [
+	await eventually(async () => (await statusOfRun(shared)) === 'completed')
+	const resumed = await openStream(at, undefined, { 'last-event-id': first })
+	t.equal(resumed.status, 200)
+	await eventually(() => resumed.messages().length > 0)
+	t.match(resumed.messages(), [
 		{ id: 'seven', result: { structuredContent: { status: 'completed', answer: 'Well, done' } } },
 	])
-	t.equal(await taken.ended, true, 'nothing more comes on it')
+	t.equal(await resumed.ended, true, 'the stream ends after the result')
 	for (const unknown of ['999', 'x', '../1']) {
 		const refused = await openStream(at, undefined, { 'last-event-id': unknown })
 		t.equal(refused.status, 400, unknown)
 	}
 })
 
-void t.test('a token that is revoked ends its session in the middle of a call; the run goes on', async (t) => {
-	const gateway = shared
-	const { id: token_id, token } = await makeToken(gateway, '*')
-	const session = await openRaw(gateway, token)
-	const at = { url: gateway.url, id: session.id, token }
+void t.test('revoking a token ends its session during a call; the run continues', async (t) => {
+	const { id: token_id, token } = await makeToken(shared, '*')
+	const session = await openRaw(shared, token)
+	const at = { url: shared.url, id: session.id, token }
 	const own = await openStream(at)
 	const call = await openStream(at, runAgent('secret work'))
 	const work = await model.called('secret work')
-	t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${token_id}`)).status, 200)
+	t.equal((await shared.request('DELETE', `/v1/auth/tokens/${token_id}`)).status, 200)
 	await Promise.all([own.ended, call.ended])
 	t.equal(call.messages().filter((message: Answer) => message.id === 5).length, 0)
 	t.equal((await session.post({ jsonrpc: '2.0', id: 9, method: 'ping' })).status, 401)
 	work.answer('done')
-	await until(async () => (await statusOfRun(gateway)) === 'completed', 'the run goes on')
+	await eventually(async () => (await statusOfRun(shared)) === 'completed')
 })
 
-void t.test('a client that says good-bye cancels nothing', async (t) => {
-	const gateway = shared
-	const { transport, client, call } = await connect(t, gateway)
+void t.test('a client that ends its session cancels nothing', async (t) => {
+	const { transport, client, call } = await connect(t, shared)
 	const result = call('run_agent', { agent: 'ada', prompt: 'good-bye' }).catch(() => 'gone')
 	const work = await model.called('good-bye')
 	const { sessionId = '' } = transport
 	await transport.terminateSession()
 	await client.close()
 	t.equal(await result, 'gone')
-	t.equal((await openStream({ url: gateway.url, id: sessionId })).status, 404)
+	t.equal((await openStream({ url: shared.url, id: sessionId })).status, 404)
 	work.answer('done')
-	await until(async () => (await statusOfRun(gateway)) === 'completed', 'the run goes on')
+	await eventually(async () => (await statusOfRun(shared)) === 'completed')
 })
 
-void t.test('of too many sessions the longest idle one of the same caller goes', async (t) => {
-	const gateway = limited
-	const { token } = await makeToken(gateway, '*')
-	const theirs = [await openRaw(gateway, token), await openRaw(gateway, token)]
-	const mine = [await openRaw(gateway), await openRaw(gateway)]
+void t.test('a caller with too many sessions loses the one that was idle longest', async (t) => {
+	const { token } = await makeToken(limited, '*')
+	const theirs = [await openRaw(limited, token), await openRaw(limited, token)]
+	const mine = [await openRaw(limited), await openRaw(limited)]
 	t.match(await mine[0]?.request('ping'), { result: {} })
-	mine.push(await openRaw(gateway))
+	mine.push(await openRaw(limited))
 	const alive = async (one: (typeof mine)[number] | undefined): Promise<boolean> =>
 		(await one?.post({ jsonrpc: '2.0', id: 1, method: 'ping' }))?.status === 200
 	t.same([await alive(mine[0]), await alive(mine[1]), await alive(mine[2])], [true, false, true])
-	t.same([await alive(theirs[0]), await alive(theirs[1])], [true, true], 'nobody else’s')
+	t.same([await alive(theirs[0]), await alive(theirs[1])], [true, true], 'not those of other callers')
 
-	const streams = [mine[0], mine[2]].map((one) => openStream({ url: gateway.url, id: one?.id ?? '' }))
+	const streams = [mine[0], mine[2]].map((one) => openStream({ url: limited.url, id: one?.id ?? '' }))
 	await Promise.all(streams)
-	const refused = await post(gateway, initialize)
+	const refused = await post(limited, initialize)
 	t.equal(refused.status, 503, 'none is idle')
 	t.match(refused.headers.get('retry-after'), /^\d+$/)
 	for (const stream of streams) (await stream).leave()
-	await until(async () => (await post(gateway, initialize)).status === 200, 'room again')
+	await eventually(async () => (await post(limited, initialize)).status === 200)
 })
 
-void t.test('a flood of sessions stays within its bounds', async (t) => {
-	const gateway = limited
-	const replies = await Promise.all(Array.from({ length: 100 }, () => post(gateway, initialize)))
+void t.test('a flood of sessions stays within the limit', async (t) => {
+	const replies = await Promise.all(Array.from({ length: 100 }, () => post(limited, initialize)))
 	t.same(new Set(replies.map(({ status }) => status).filter((status) => status !== 200 && status !== 503)), new Set())
 	const ids = replies.flatMap(({ headers }) => headers.get('mcp-session-id') ?? [])
 	const alive = await Promise.all(
 		ids.map(async (id) => {
 			const reply = await post(
-				gateway,
+				limited,
 				{ jsonrpc: '2.0', id: 1, method: 'ping' },
 				{ headers: { 'mcp-session-id': id } },
 			)
@@ -333,9 +326,8 @@ void t.test('a flood of sessions stays within its bounds', async (t) => {
 	t.ok(count >= 1 && count <= 4, `${count} are left`)
 })
 
-void t.test('a call waits for so long only', async (t) => {
-	const gateway = limited
-	const { call } = await connect(t, gateway)
+void t.test('a call waits at most max_wait_s', async (t) => {
+	const { call } = await connect(t, limited)
 	const result = await call('run_agent', { agent: 'ada', prompt: 'too long' })
 	t.match(result, {
 		structuredContent: { status: 'started' },
@@ -345,7 +337,7 @@ void t.test('a call waits for so long only', async (t) => {
 	;(await model.called('too long')).answer('done')
 })
 
-void t.test('the life of the plugin', async (t) => {
+void t.test('settings, reloads and stops of the plugin', async (t) => {
 	const gateway = await startGateway({ config: configured('false') })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
@@ -353,31 +345,31 @@ void t.test('the life of the plugin', async (t) => {
 		writeFileSync(join(gateway.home, 'config/gateway.yaml'), configured(settings, rest))
 		await gateway.running.gateway.reload()
 	}
-	t.equal((await post(gateway, initialize)).status, 404, 'it is off')
+	t.equal((await post(gateway, initialize)).status, 404, 'the plugin is off')
 
 	await configure('{max_sessions: 5}')
-	await t.test('what is idle for too long ends; what has a stream open does not', async (t) => {
+	await t.test('an idle session ends; one with an open stream does not', async (t) => {
 		const { now } = performance
 		t.teardown(() => (performance.now = now))
 		let later = 0
 		performance.now = () => now.call(performance) + later
 		const [idle, busy] = [await openRaw(gateway), await openRaw(gateway)]
 		const stream = await openStream({ url: gateway.url, id: busy.id })
-		const refused = { 'mcp-protocol-version': '1999-01-01' } // keeps none alive
+		const refused = { 'mcp-protocol-version': '1999-01-01' } // does not keep a session alive
 		const status = async ({ post: ask }: typeof idle) =>
 			(await ask({ jsonrpc: '2.0', id: 1, method: 'ping' }, refused)).status
 		t.equal(await status(idle), 400)
 		later += IDLE_TIMEOUT_MS
-		await until(async () => (await status(idle)) === 404, 'it has ended')
+		await eventually(async () => (await status(idle)) === 404)
 		t.equal(await status(busy), 400)
 		stream.leave()
-		await until(async () => {
-			later += IDLE_TIMEOUT_MS // again and again, since it may be told late that the stream has ended
+		await eventually(async () => {
+			later += IDLE_TIMEOUT_MS // each time, since the gateway may notice the end of the stream late
 			return (await status(busy)) === 404
-		}, 'now that has ended too')
+		})
 	})
 
-	await t.test('a reload answers what is under way, and the session continues with the next instance', async (t) => {
+	await t.test('a reload answers calls in progress, and the session continues with the next instance', async (t) => {
 		const session = await openRaw(gateway)
 		const at = { url: gateway.url, id: session.id }
 		const own = await openStream(at)
@@ -389,14 +381,14 @@ void t.test('the life of the plugin', async (t) => {
 		t.equal(await own.ended, true)
 		t.equal((await session.post({ jsonrpc: '2.0', id: 9, method: 'ping' })).status, 200)
 		work.answer('done')
-		await until(async () => (await statusOfRun(gateway)) === 'completed', 'the run goes on')
+		await eventually(async () => (await statusOfRun(gateway)) === 'completed')
 	})
 
-	await t.test('local callers have no say any more once a token is needed', async (t) => {
+	await t.test('sessions of local callers end once a token is required', async (t) => {
 		const local = await openRaw(gateway)
 		t.match(await local.request('ping'), { result: {} })
 		const stream = await openStream({ url: gateway.url, id: local.id })
-		// Without a token that could administer the gateway the change would be refused.
+		// Without a token that can administer the gateway, the change would be refused.
 		await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
 		await configure('{max_sessions: 3}', 'auth_mode: token\n')
 		t.equal(await stream.ended, true)
@@ -404,7 +396,7 @@ void t.test('the life of the plugin', async (t) => {
 		await configure('{max_sessions: 3}')
 	})
 
-	await t.test('a gateway that stops answers what is under way', async (t) => {
+	await t.test('a stopping gateway answers calls in progress', async (t) => {
 		const { id } = await openRaw(gateway)
 		const call = await openStream({ url: gateway.url, id }, runAgent('until the end'))
 		const work = await model.called('until the end')
@@ -416,7 +408,7 @@ void t.test('the life of the plugin', async (t) => {
 	})
 })
 
-void t.test('the routes are described', async (t) => {
+void t.test('the routes are documented', async (t) => {
 	const { body } = await shared.request('GET', '/v1/openapi.json')
 	for (const method of ['get', 'post', 'delete']) {
 		const operation = body.paths['/mcp'][method]
