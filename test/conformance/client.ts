@@ -1,6 +1,6 @@
 /**
- * The client that the official conformance suite drives: the plugin's own engine, with a person who leaves out what may be
- * left out. The suite gives the address of its server as the last argument.
+ * The client that the official conformance suite drives: the engine of plugins/mcp, with a person who skips optional fields. The
+ * suite passes the address of its server as the last argument.
  */
 import { elicit } from '../../plugins/mcp/elicitation.ts'
 import { openSession } from '../../plugins/mcp/session.ts'

@@ -1,5 +1,5 @@
 /**
- * The official conformance suite against both sides that we have: the engine of plugins/mcp as a client, a gateway with
+ * Runs the official conformance suite against both sides: the engine of plugins/mcp as a client, and a gateway with
  * plugins/mcp-server as a server. `npm run conformance -- server --scenario ping` runs one side, or one scenario.
  */
 import { startGateway } from '../support/gateway.ts'
@@ -20,6 +20,6 @@ if (side !== 'client') {
 function report(name: string, { code, text }: Outcome): void {
 	process.stdout.write(text)
 	if (code === 0) return
-	process.stderr.write(`conformance: the ${name} is not as it should be\n`)
+	process.stderr.write(`conformance: the ${name} does not conform\n`)
 	process.exitCode = code
 }

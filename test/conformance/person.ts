@@ -1,4 +1,4 @@
-/** A login for the suite's client: what the plugin uses of a gateway, and a person who agrees to everything. */
+/** A login for the suite's client: the services that the plugin gets from a gateway, and a person who agrees to everything. */
 import { openMemory } from '../support/memory-engine.ts'
 import { Login } from '../../plugins/mcp/login/login.ts'
 import type { LoginServices } from '../../plugins/mcp/login/login.ts'
@@ -13,7 +13,7 @@ interface SuiteContext {
 }
 
 const agent = { name: 'ada', uid: 'u1' }
-const LOGINS = 8
+const MAX_LOGINS = 8
 
 /** What an operator would configure for the scenario. */
 function authFor(scenario: string, { client_id, client_secret, private_key_pem }: SuiteContext): McpAuth | undefined {
@@ -32,7 +32,7 @@ function authFor(scenario: string, { client_id, client_secret, private_key_pem }
 
 export interface Person {
 	login: Login
-	/** Does it, and signs in where that is needed. */
+	/** Runs `work`. If it needs a login, signs in and runs it again. */
 	signedIn<T>(work: () => Promise<T>): Promise<T>
 }
 
@@ -86,7 +86,7 @@ export async function openPerson(url: URL): Promise<Person> {
 				try {
 					return await work()
 				} catch (error) {
-					if (login.loginReason === null || logins === LOGINS) throw error
+					if (login.loginReason === null || logins === MAX_LOGINS) throw error
 					await signIn()
 				}
 			}
