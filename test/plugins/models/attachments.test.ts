@@ -1,4 +1,4 @@
-/** Attachments as each dialect sends them: of a prompt and of a tool's result, and in words where a model does not take them. */
+/** How each dialect sends attachments of prompts and tool results, and what replaces those that a model does not support. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
@@ -58,7 +58,7 @@ const attachments = [
 const table = '[file "table.csv", text/csv, 8 bytes; its text:]\na,b\n1,2\n\n[end of the file]'
 const binary = '[file "core.bin", application/octet-stream, 3 bytes]'
 
-/** What the second request holds of the prompt and of the result. */
+/** Checks of the second request, which has the attachments of the prompt and of the tool result. */
 const expected: Record<string, (body: Answer) => void> = {
 	openai(body) {
 		const at = body.messages.findIndex(({ content }: Answer) => Array.isArray(content))
@@ -133,7 +133,7 @@ const expected: Record<string, (body: Answer) => void> = {
 }
 
 for (const [kind, check] of Object.entries(expected))
-	void t.test(`${kind} is shown what came with the prompt and with a result`, async (t) => {
+	void t.test(`${kind} gets the attachments of the prompt and of a tool result`, async (t) => {
 		const agent = await follow(t, gateway, kind, { config: { provider: kind } })
 		const { body } = await agent.call('runs', { prompt: 'Look.', attachments })
 		t.equal((await agent.ended(body.run_id)).event_type, 'run.completed')
@@ -143,16 +143,16 @@ for (const [kind, check] of Object.entries(expected))
 		t.match(result?.payload, { result: 'Smile.', attachments: [{ type: 'image', name: 'shot.png' }] })
 		t.notMatch(JSON.stringify(agent.eventsOf(body.run_id)), shot.slice(0, 60), 'no event has the bytes')
 
-		// The next turn has the same beginning: the images of whole turns are shown again.
+		// The next turn repeats the images of the earlier turns.
 		const next = await agent.call('runs', { prompt: 'And now?' })
 		await agent.ended(next.body.run_id)
 		t.match(JSON.stringify(recorder.bodies(kind)[2]), image)
 		t.match(JSON.stringify(recorder.bodies(kind)[2]), shot)
 	})
 
-void t.test('recordings go to models that take their format, others are told', async (t) => {
+void t.test('recordings are sent to models that support their format; other models get a description', async (t) => {
 	const recordings = [{ data: wav().toString('base64') }, { data: ogg().toString('base64'), name: 'voice.oga' }]
-	const heard: Record<string, RegExp[]> = {
+	const expectedIn: Record<string, RegExp[]> = {
 		openai: [
 			/"input_audio":\{"data":"UklGR[^"]+","format":"wav"\}/,
 			/\[recording \\"voice.oga\\", audio\/ogg, \d+ bytes: /,
@@ -161,7 +161,7 @@ void t.test('recordings go to models that take their format, others are told', a
 		anthropic: [/\[recording, audio\/wav, 8 KB: this model does not support it\]/],
 		google: [/"inlineData":\{"mimeType":"audio\/wav"/, /"inlineData":\{"mimeType":"audio\/ogg"/],
 	}
-	for (const [kind, patterns] of Object.entries(heard)) {
+	for (const [kind, patterns] of Object.entries(expectedIn)) {
 		const agent = await follow(t, gateway, `${kind}-audio`, { config: { provider: kind } })
 		const { body } = await agent.call('runs', { attachments: recordings })
 		t.equal((await agent.ended(body.run_id)).event_type, 'run.completed')
@@ -172,7 +172,7 @@ void t.test('recordings go to models that take their format, others are told', a
 const done = { sse: [{ choices: [{ index: 0, delta: { content: 'Seen.' }, finish_reason: 'stop' }] }] }
 const hasImage = (body: Answer): boolean => JSON.stringify(body.messages).includes('image_url')
 
-/** An agent whose model refuses what `refuses` finds in a request. */
+/** An agent whose model refuses a request with the error that `refuses` returns for it. */
 async function refusing(
 	t: Test,
 	name: string,
@@ -210,7 +210,7 @@ const refusals = {
 }
 
 for (const [server, message] of Object.entries(refusals))
-	void t.test(`a model that refuses images is told what was sent, and that is remembered: ${server}`, async (t) => {
+	void t.test(`a model that refuses images gets a description instead, in later runs at once: ${server}`, async (t) => {
 		const name = server.replace('.', '-')
 		const { requests, send } = await refusing(t, name, (body) => (hasImage(body) ? { message } : undefined))
 		t.equal((await send('cat')).event_type, 'run.completed')
@@ -225,13 +225,13 @@ for (const [server, message] of Object.entries(refusals))
 		)
 	})
 
-/** Which images each request has. */
+/** The images in each request. */
 const shownIn = (requests: { body: unknown }[], marks: string[]): string[] =>
 	requests.map(({ body }) =>
 		marks.filter((mark) => JSON.stringify(body).includes(png(mark).toString('base64'))).join(' '),
 	)
 
-void t.test('an image that a server cannot read does not keep others from being shown', async (t) => {
+void t.test('an image that a server cannot read does not prevent others from being sent', async (t) => {
 	const { requests, send } = await refusing(t, 'picky', (body) =>
 		shownIn([{ body }], ['bad']).includes('bad')
 			? { message: 'Could not process image', param: 'messages' }
@@ -246,7 +246,7 @@ void t.test('an image that a server cannot read does not keep others from being 
 	)
 })
 
-void t.test('which of several images cannot be read is found by leaving out one after another', async (t) => {
+void t.test('an unreadable image among several is found by omitting one at a time', async (t) => {
 	const { requests, send } = await refusing(t, 'found', (body) =>
 		shownIn([{ body }], ['bad']).includes('bad') ? { message: 'invalid image' } : undefined,
 	)
@@ -254,7 +254,7 @@ void t.test('which of several images cannot be read is found by leaving out one 
 	t.strictSame(shownIn(requests, ['one', 'bad', 'two']), ['one bad two', 'one bad', 'one two'])
 })
 
-void t.test('where more than one cannot be read, all are told in words', async (t) => {
+void t.test('if more than one image is unreadable, all are described', async (t) => {
 	const { requests, send } = await refusing(t, 'both', (body) =>
 		hasImage(body) ? { message: 'invalid image' } : undefined,
 	)
@@ -262,7 +262,7 @@ void t.test('where more than one cannot be read, all are told in words', async (
 	t.strictSame(shownIn(requests, ['one', 'two']), ['one two', 'one', 'two', ''])
 })
 
-void t.test('of too many images the newest are shown, and the limit is not taken for unreadable ones', async (t) => {
+void t.test('of too many images the newest are sent, and none counts as unreadable', async (t) => {
 	const { requests, send } = await refusing(t, 'few', (body) =>
 		shownIn([{ body }], ['one']).includes('one') && shownIn([{ body }], ['three']).includes('three')
 			? { message: 'At most 2 image(s) may be provided in one request.' }
@@ -273,7 +273,7 @@ void t.test('of too many images the newest are shown, and the limit is not taken
 })
 
 void t.test(
-	'of attachments that a proxy finds too large, the newest is shown, then none, and nothing is remembered',
+	'if attachments are too large for a proxy, only the newest is sent, then none; later runs try again',
 	async (t) => {
 		const { requests, send } = await refusing(
 			t,

@@ -1,7 +1,6 @@
-/** Provider keys that the vault holds: what the model server gets to see, and what happens where there is none. */
+/** Provider keys in the vault: what the model server gets, and what happens without a key. */
 import { writeFileSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { modelsOf } from '../../../plugins/models/models.ts'
@@ -9,6 +8,7 @@ import type { ModelSettings } from '../../../plugins/models/contract.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
 import { startGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { follow } from '../../support/runs.ts'
 import { openStream } from '../../support/sse.ts'
@@ -19,21 +19,21 @@ t.teardown(() => model.stop())
 model.on('What is it', `It is ${KEY}-2.`)
 model.on(/./, 'Hello.')
 
-/** The model server keeps no keys in what it records, so this stands in front of it. */
+/** A proxy that records keys, which the model server does not. */
 const keys: (string | undefined)[] = []
-const front = createServer((request, response) => {
+const proxy = createServer((request, response) => {
 	keys.push(request.headers.authorization)
-	const onward = httpRequest(new URL(request.url ?? '', model.url), { method: 'POST', headers: request.headers })
-	onward.on('response', (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 0, answer.headers)))
-	request.pipe(onward)
+	const forwarded = httpRequest(new URL(request.url ?? '', model.url), { method: 'POST', headers: request.headers })
+	forwarded.on('response', (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 0, answer.headers)))
+	request.pipe(forwarded)
 })
-await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
-t.teardown(() => front.close())
-const base_url = `http://127.0.0.1:${(front.address() as AddressInfo).port}/v1`
+const { url, stop } = await listenOnLoopback(proxy)
+t.teardown(stop)
+const base_url = `${url}/v1`
 
 const provider = (key: string): string => `{ kind: openai, base_url: "${base_url}", model: m, api_key: ${key} }`
 
-void t.test('a provider takes its key from the vault, in its newest version', async (t) => {
+void t.test('a provider uses the newest version of its key in the vault', async (t) => {
 	const gateway = await startGateway({ config: `providers: { main: ${provider('{ secret: MODEL_KEY }')} }\n` })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
@@ -54,7 +54,7 @@ void t.test('a provider takes its key from the vault, in its newest version', as
 	t.equal(keys.at(-1), `Bearer ${KEY}-2`)
 	t.equal((await ada.heard(run_id, 'message.assistant')).payload.content, 'It is [redacted:provider:main].')
 	await ada.complete('What was it?')
-	t.notMatch(JSON.stringify(model.requests()), KEY, 'what the provider said of its key is not kept')
+	t.notMatch(JSON.stringify(model.requests()), KEY, 'the key in an answer of the provider is not stored')
 
 	await gateway.request('PUT', path, { body: { value: `${KEY}\n` } })
 	t.match((await ada.ended(await ada.start('And now?'))).payload, {
@@ -66,7 +66,7 @@ void t.test('a provider takes its key from the vault, in its newest version', as
 	t.notMatch(JSON.stringify(ada.stream.events), KEY)
 })
 
-void t.test('what stands in the place of the name is not repeated', async (t) => {
+void t.test('a key that was entered as the name of a secret is not repeated', async (t) => {
 	const gateway = await startGateway({ config: `providers: { main: ${provider(`{ secret: ${KEY} }`)} }\n` })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
@@ -75,7 +75,7 @@ void t.test('what stands in the place of the name is not repeated', async (t) =>
 	t.notMatch(JSON.stringify(ada.stream.events), KEY)
 })
 
-void t.test('a locked vault fails the runs that need it, and no others', async (t) => {
+void t.test('a locked vault fails only the runs that need it', async (t) => {
 	const gateway = await startGateway({
 		config: `default_provider: main\nproviders: { main: ${provider('{ secret: MODEL_KEY }')}, plain: ${provider('sk-plain')} }\n`,
 		env: { SVC_VAULT_KEY: 'no key' },
@@ -88,10 +88,10 @@ void t.test('a locked vault fails the runs that need it, and no others', async (
 	})
 	const bob = await follow(t, gateway, 'bob', { config: { provider: 'plain', fallback: ['main'] } })
 	await bob.complete('Hello.')
-	t.equal(keys.at(-1), 'Bearer sk-plain', 'a fallback without its key is left out')
+	t.equal(keys.at(-1), 'Bearer sk-plain', 'a fallback without its key is skipped')
 })
 
-void t.test('without the vault plugin the message says so', async (t) => {
+void t.test('without the vault plugin the error names it', async (t) => {
 	const config = `plugins: { vault: false, webhooks: false, channels: false, telegram: false, discord: false }\nproviders: { main: ${provider('{ secret: MODEL_KEY }')} }\n`
 	const gateway = await startGateway({ config })
 	t.teardown(() => gateway.stop())
@@ -109,7 +109,7 @@ void t.test('without the vault plugin the message says so', async (t) => {
 	t.equal(keys.at(-1), `Bearer ${KEY}`)
 })
 
-void t.test('where embeddings are made', async (t) => {
+void t.test('embeddings come from the provider of the agent, if it has an embedding model', async (t) => {
 	const settings = (providers: ModelSettings['providers']): Parameters<typeof modelsOf>[0] => ({
 		config: { providers, default_provider: Object.keys(providers)[0] as string, fallback: [], transcription: null },
 		find: (() => ({ open: async (ref: string) => `value-of-${ref}` })) as never,
@@ -144,5 +144,5 @@ void t.test('where embeddings are made', async (t) => {
 	t.equal(await models.embedder({ provider: 'offline' }), undefined)
 	await t.rejects(models.embedder({ provider: 'nowhere' }), { code: 'provider_unknown' })
 	const bare = modelsOf(settings({ offline: { kind: 'offline' } }))
-	t.equal(await bare.embedder({ provider: 'nowhere' }), undefined, 'the offline one answers in its place')
+	t.equal(await bare.embedder({ provider: 'nowhere' }), undefined, 'the offline provider answers instead')
 })

@@ -4,7 +4,7 @@ import { openRedactor } from '../../../core/redactor/redactor.ts'
 import type { Provider } from '../../../plugins/models/contract.ts'
 import { modelsOf } from '../../../plugins/models/models.ts'
 
-void t.test('settings of a provider reach its calls, and those of an agent replace them', async (t) => {
+void t.test('settings of a provider apply to its calls, and those of an agent override them', async (t) => {
 	const redactor = openRedactor()
 	const main: Provider = {
 		kind: 'anthropic',

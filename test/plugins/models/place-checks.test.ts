@@ -3,7 +3,7 @@ import type { Config } from '../../../config/types.ts'
 import type { CheckContext } from '../../../core/cli/doctor/contract.ts'
 import { placeChecks } from '../../../plugins/models/place-checks.ts'
 
-void t.test('a secret that the vault lacks is found, of a key and of a header', async (t) => {
+void t.test('secrets of keys and headers that are not in the vault are reported', async (t) => {
 	const context = {
 		secrets: async () => ({ find: async (ref: string) => (ref === 'KNOWN' ? { value: null } : undefined) }),
 	} as unknown as CheckContext

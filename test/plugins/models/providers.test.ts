@@ -1,11 +1,10 @@
-/** The providers of models over HTTP: those that are set up, and a test of one that is not. */
-import { once } from 'node:events'
+/** Model providers over HTTP: the list, and the check of one that is not configured. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { askingUntil } from '../../../core/cli/doctor/asking.ts'
 import { tryModel } from '../../../plugins/models/server.ts'
 import { startGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { startModelServer } from '../../support/model-server.ts'
 
 const model = await startModelServer()
@@ -21,10 +20,10 @@ const strict = createServer((request, response) => {
 			? { data: [{ id: 'qwen3' }, { id: 'a\u001b[2Jb' }, { id: 'phi' }] }
 			: { choices: [{ message: { content: 'ready' } }] }
 	response.writeHead(denied ? 401 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-}).listen(0, '127.0.0.1')
-t.teardown(() => strict.close())
-await once(strict, 'listening')
-const base_url = `http://127.0.0.1:${(strict.address() as AddressInfo).port}/v1`
+})
+const { url: strictUrl, stop: stopStrict } = await listenOnLoopback(strict)
+t.teardown(stopStrict)
+const base_url = `${strictUrl}/v1`
 
 const gateway = await startGateway({
 	config: `providers:
@@ -58,10 +57,10 @@ void t.test('providers are listed without their keys', async (t) => {
 	t.notMatch(JSON.stringify(body), /sk-in/)
 })
 
-void t.test('a server is tried with a key that is kept nowhere', async (t) => {
-	const check = (api_key?: object, more: object = { model: 'qwen3' }) =>
+void t.test('a check uses a key without storing it', async (t) => {
+	const check = (api_key?: object, fields: object = { model: 'qwen3' }) =>
 		gateway.request('POST', '/v1/providers/check', {
-			body: { kind: 'openai', base_url, ...(api_key && { api_key }), ...more },
+			body: { kind: 'openai', base_url, ...(api_key && { api_key }), ...fields },
 		})
 	const denied = await check()
 	t.equal(denied.status, 200)
@@ -82,7 +81,7 @@ void t.test('a server is tried with a key that is kept nowhere', async (t) => {
 	t.equal((await check({ secret: 'NONE_SUCH' })).status, 404)
 })
 
-void t.test('what cannot be a key is neither sent nor shown', async (t) => {
+void t.test('an invalid key is neither sent nor shown', async (t) => {
 	const value = 'first line\nsecond line'
 	await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'LINES', value } })
 	const sent = keys.length
@@ -96,27 +95,25 @@ void t.test('what cannot be a key is neither sent nor shown', async (t) => {
 	t.equal(keys.length, sent)
 })
 
-void t.test('an address where nothing listens', async (t) => {
+void t.test('an address without a server is reported as unreachable', async (t) => {
 	const nothing = await gateway.request('POST', '/v1/providers/check', {
 		body: { kind: 'openai', base_url: 'http://127.0.0.1:9/v1', model: 'm' },
 	})
 	t.match(nothing.body, { state: 'unreachable', message: /127\.0\.0\.1:9/, answers: false })
 })
 
-void t.test('a model that is too slow is not taken for a server that is away', async (t) => {
-	const silent = createServer(() => {}).listen(0, '127.0.0.1')
-	t.teardown(() => silent.close().closeAllConnections())
-	await once(silent, 'listening')
-	const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`
+void t.test('a slow model is reported as slow, not as a server that is down', async (t) => {
+	const silent = await listenOnLoopback(createServer(() => {}))
+	t.teardown(silent.stop)
 	const ask = askingUntil(new AbortController().signal, 100)
-	const verdict = await tryModel({ kind: 'openai', base_url: url }, 'qwen3', ask)
+	const verdict = await tryModel({ kind: 'openai', base_url: `${silent.url}/v1` }, 'qwen3', ask)
 	t.match(verdict, {
 		state: 'unreachable',
 		message: /^qwen3 at .+ too slow: .+ within 0\.1 s; .+ try again\. .+ timeout_s/,
 	})
 })
 
-void t.test('only a caller with every scope tries one', async (t) => {
+void t.test('only a caller with the scope * can check a provider', async (t) => {
 	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:write'] } })).body
 	const { status } = await gateway.request('POST', '/v1/providers/check', { token, body: { kind: 'openai', base_url } })
 	t.equal(status, 403)

@@ -1,63 +1,63 @@
 /**
- * A run with reasoning and two tool calls in each dialect, killed between the calls and continued by another process: what the
- * provider must see again comes back as it was.
+ * A run with reasoning and two tool calls in each dialect, killed between the calls and continued by another process: the provider
+ * gets back its reasoning unchanged.
  */
 import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send, startHere } from '../../support/gateway.ts'
 import type { KillableGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { eventually } from '../../support/wait.ts'
 
-/** What the requests of all dialects hold, as far as it matters here. */
-interface Said {
+/** The fields of a message or a part in any dialect that this test reads. */
+interface Part {
 	role?: string
 	type?: string
 	reasoning_content?: string
 	thoughtSignature?: string
-	content?: Said[]
-	parts?: Said[]
+	content?: Part[]
+	parts?: Part[]
 }
 
 interface Dialect {
 	model: string
 	path: string
-	/** What a request brings back of the earlier answers. */
-	back(body: Record<string, Said[]>): unknown[]
+	/** The reasoning of earlier answers in a request. */
+	reasoningIn(body: Record<string, Part[]>): unknown[]
 }
 
 const dialects: Record<string, Dialect> = {
 	openai: {
 		model: 'deepseek-reasoner',
 		path: '/v1',
-		back: ({ messages = [] }) =>
+		reasoningIn: ({ messages = [] }) =>
 			messages.filter(({ role }) => role === 'assistant').map(({ reasoning_content }) => reasoning_content),
 	},
 	'openai-responses': {
 		model: 'gpt-5-mini',
 		path: '/v1',
-		back: ({ input = [] }) => input.filter(({ type }) => type === 'reasoning'),
+		reasoningIn: ({ input = [] }) => input.filter(({ type }) => type === 'reasoning'),
 	},
 	anthropic: {
 		model: 'claude-sonnet-4-5',
 		path: '/v1',
-		back: ({ messages = [] }) =>
+		reasoningIn: ({ messages = [] }) =>
 			messages.flatMap(({ content = [] }) => content.filter(({ type }) => type === 'thinking')),
 	},
 	google: {
 		model: 'gemini-2.5-pro',
 		path: '/v1beta',
-		back: ({ contents = [] }) =>
+		reasoningIn: ({ contents = [] }) =>
 			contents.flatMap(({ parts = [] }) => parts.flatMap(({ thoughtSignature = [] }) => thoughtSignature)),
 	},
 }
 
 void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, async (t) => {
-	const server = await recorded(t)
+	const server = await startRecordingServer(t)
 	const providers = Object.entries(dialects).map(
 		([kind, { model, path }]) =>
 			`  ${kind}: {kind: ${kind}, base_url: "${server.url}/${kind}${path}", api_key: k-${kind}-0123, model: ${model}, params: {reasoning_effort: low}}\n`,
@@ -71,10 +71,10 @@ void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, a
 		const { body } = await send(`${gateway.url}/v1/agents/${kind}/runs`, 'POST', { body: { prompt: 'Write twice.' } })
 		runs.set(kind, body.run_id)
 	}
-	// Each has made its first call and asks for the second, which is held back.
+	// Each run has made its first call and waits for the answer to the second, which the server delays.
 	await eventually(() => Object.keys(dialects).every((kind) => server.of(kind).length === 2))
 	await gateway.kill()
-	server.go()
+	server.release()
 	gateway = await startHere(home)
 	for (const [kind, run_id] of runs) {
 		await t.test(kind, async (t) => {
@@ -83,21 +83,23 @@ void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, a
 				({ status }) => status === 'completed' || status === 'failed',
 			)
 			t.match(run, { status: 'completed', answer: 'Written twice.', error: null })
-			const [, held, again, last] = server.of(kind)
-			t.equal(again?.text, held?.text, 'the request is the same, byte by byte')
-			const { back } = dialects[kind] as Dialect
-			const bodyOf = (asked: Recorded | undefined) => JSON.parse(asked?.text ?? '') as Record<string, Said[]>
-			const [one, two] = [back(bodyOf(again)), back(bodyOf(last))]
-			t.equal(one.length, 1)
-			t.equal(two.length, 2)
-			t.strictSame(two[0], one[0])
-			const said = stringsIn(one[0])
-			t.ok(said.length > 0)
-			for (const text of said) t.ok(server.of(kind)[0]?.answer().includes(text), `as the server said it: ${text}`)
+			const [, interrupted, repeated, last] = server.of(kind)
+			t.equal(repeated?.text, interrupted?.text, 'the repeated request is identical')
+			const { reasoningIn } = dialects[kind] as Dialect
+			const bodyOf = (request: Recorded | undefined) => JSON.parse(request?.text ?? '') as Record<string, Part[]>
+			const [second, third] = [reasoningIn(bodyOf(repeated)), reasoningIn(bodyOf(last))]
+			t.equal(second.length, 1)
+			t.equal(third.length, 2)
+			t.strictSame(third[0], second[0])
+			const texts = stringsIn(second[0])
+			t.ok(texts.length > 0)
+			for (const text of texts) t.ok(server.of(kind)[0]?.answer().includes(text), `as the server sent it: ${text}`)
 			const audit = (await send(`${gateway.url}/v1/audit?run_id=${run_id}&limit=100`, 'GET')).body
 			const events = audit.events as { event_type: string; payload: { content: string } }[]
-			const thought = events.filter((one) => one.event_type === 'message.reasoning').map((one) => one.payload.content)
-			t.strictSame(thought.toReversed(), ['I think of 1.', 'I think of 2.', 'I think of 3.'])
+			const reasoning = events
+				.filter(({ event_type }) => event_type === 'message.reasoning')
+				.map(({ payload }) => payload.content)
+			t.strictSame(reasoning.toReversed(), ['I think of 1.', 'I think of 2.', 'I think of 3.'])
 			t.notMatch(JSON.stringify(events), /provider_state|SIGNATURE|encrypted_content/)
 		})
 	}
@@ -106,16 +108,19 @@ void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, a
 interface Recorded {
 	/** The body of the request. */
 	text: string
-	/** All text that the server answered, without the borders of its pieces. */
+	/** All text of the response, with the pieces of its stream joined. */
 	answer(): string
 }
 
-/** aimock, and before it what records, holds each second request until `go`, and adds the signatures that aimock's Gemini lacks. */
-async function recorded(t: Test): Promise<{ url: string; of(kind: string): Recorded[]; go(): void }> {
+/**
+ * aimock behind a proxy, which records, never answers the second request of a dialect until `release`, and adds the signatures that
+ * aimock's Gemini lacks.
+ */
+async function startRecordingServer(t: Test): Promise<{ url: string; of(kind: string): Recorded[]; release(): void }> {
 	const mock = new LLMock({ port: 0, host: '127.0.0.1', logLevel: 'silent' })
 	for (const n of [1, 2, 3]) {
 		const call = { name: 'memory_stm_write', arguments: JSON.stringify({ key: `k${n}`, value: n }) }
-		mock.on({ predicate: (request) => request.messages.filter((one) => one.role === 'tool').length === n - 1 }, {
+		mock.on({ predicate: (request) => request.messages.filter(({ role }) => role === 'tool').length === n - 1 }, {
 			reasoning: `I think of ${n}.`,
 			...(n < 3 ? { toolCalls: [call] } : { content: 'Written twice.' }),
 			reasoningSignature: `SIGNATURE-${n}`,
@@ -146,15 +151,12 @@ async function recorded(t: Test): Promise<{ url: string; of(kind: string): Recor
 		response.writeHead(reply.status, { 'content-type': reply.headers.get('content-type') ?? '' }).end(answer)
 		answer = stringsIn(answer.split('\n').map((line) => asJson(line.replace(/^data: /, '')))).join('')
 	}
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => {
-		server.close()
-		server.closeAllConnections()
-	})
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	return {
-		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		url,
 		of: (kind) => requests.get(kind) ?? [],
-		go: () => (isHolding = false),
+		release: () => (isHolding = false),
 	}
 }
 

@@ -1,4 +1,4 @@
-/** How many calls of a provider are made at the same time. */
+/** The limit of simultaneous calls of a provider. */
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import type { Provider } from '../../../plugins/models/contract.ts'
@@ -11,7 +11,7 @@ const provider = (most?: number): Provider => ({
 })
 const { signal } = new AbortController()
 
-/** Takes a slot; tells whether it has to wait, and when it got it. */
+/** Requests a slot. The result shows whether it waits, has the slot, or was refused. */
 function take(slot: ReturnType<typeof slotsOf>, owner: string, until = signal) {
 	const call = { waits: false, got: false, leave: (): void => {}, refused: undefined as unknown }
 	const taken = slot('limited', owner, until, () => (call.waits = true))
@@ -22,40 +22,40 @@ function take(slot: ReturnType<typeof slotsOf>, owner: string, until = signal) {
 	return call
 }
 
-void t.test('further calls wait, agents take turns, and a change of the limit holds at once', async (t) => {
+void t.test('further calls wait, agents take turns, and a changed limit applies at once', async (t) => {
 	const slot = slotsOf(new Map([['limited', provider(1)]]))
-	// In the same moment, as runs that begin together.
+	// At the same time, like runs that start together.
 	const first = take(slot, 'ada')
-	const [second, third, guest] = [take(slot, 'ada'), take(slot, 'ada'), take(slot, 'bob')]
+	const [second, third, ofBob] = [take(slot, 'ada'), take(slot, 'ada'), take(slot, 'bob')]
 	const stopped = new AbortController()
-	const leaver = take(slot, 'eve', stopped.signal)
+	const cancelled = take(slot, 'eve', stopped.signal)
 	await turn()
 	t.match(first, { waits: false, got: true })
-	t.match([second, third, guest, leaver], Array(4).fill({ waits: true, got: false }))
+	t.match([second, third, ofBob, cancelled], Array(4).fill({ waits: true, got: false }))
 	stopped.abort('stopped')
 	first.leave()
 	first.leave()
 	await turn()
-	t.equal(leaver.refused, 'stopped')
-	t.strictSame([second.got, third.got, guest.got], [true, false, false], 'one for the one that left')
+	t.equal(cancelled.refused, 'stopped')
+	t.strictSame([second.got, third.got, ofBob.got], [true, false, false], 'a slot that is released twice is given once')
 	second.leave()
 	await turn()
-	t.strictSame([third.got, guest.got], [false, true])
+	t.strictSame([third.got, ofBob.got], [false, true])
 
 	const changed = slotsOf(new Map([['limited', provider(2)]]))
 	await turn()
-	t.ok(third.got, 'those that wait already profit from a raised limit')
+	t.ok(third.got, 'a raised limit applies to calls that wait')
 	const fourth = take(changed, 'ada')
 	await turn()
 	t.match(fourth, { waits: true, got: false }, 'calls from before a change count')
 	slotsOf(new Map([['limited', provider()]]), Promise.withResolvers<void>().promise)
 	await turn()
-	t.notOk(fourth.got, 'settings that are not in force yet change nothing')
+	t.notOk(fourth.got, 'settings that are not active yet change nothing')
 	const without = slotsOf(new Map([['limited', provider()]]))
 	await turn()
 	t.ok(fourth.got)
 	t.ok((await slot('another', 'ada', signal, () => t.fail('it waits'))) instanceof Function)
-	for (const { leave } of [third, guest, fourth]) leave()
+	for (const { leave } of [third, ofBob, fourth]) leave()
 	const last = take(without, 'ada')
 	await turn()
 	t.match(last, { waits: false, got: true })

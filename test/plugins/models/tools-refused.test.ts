@@ -1,4 +1,4 @@
-/** That an operator can see which agents have their tools in words only. */
+/** Operators can see which agents have their tools only as text in the prompt. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
@@ -6,7 +6,7 @@ import { startScriptedModels } from '../../support/scripted-model.ts'
 
 const message = "Invalid 'tools': array too long. Expected an array with maximum length 2."
 
-void t.test('an event tells that a server refused the tools of an agent, once for each thread', async (t) => {
+void t.test('a server that refuses the tools of an agent causes an event, once for each thread', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
 	const { url, requests } = models.add(({ body }) => {

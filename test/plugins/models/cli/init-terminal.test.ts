@@ -1,8 +1,7 @@
-/** svc init on a real (pseudo-)terminal, against a real model server. */
+/** svc init on a pseudo-terminal, with a real model server. */
 import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -11,6 +10,8 @@ import { presets } from '../../../../plugins/shared/model-presets.ts'
 import { serverUrls } from '../../../../sandbox/provider-kinds.ts'
 import { makeHome, startGateway } from '../../../support/gateway.ts'
 import type { TestGateway } from '../../../support/gateway.ts'
+import { listenOnLoopback } from '../../../support/loopback.ts'
+import { freePort } from '../../../support/mcp.ts'
 import { startModelServer } from '../../../support/model-server.ts'
 import { follow } from '../../../support/runs.ts'
 import { openTerminal } from '../../../support/terminal.ts'
@@ -20,16 +21,16 @@ const svcFile = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.ur
 const KEY = 'sk-init-0123456789abcdef'
 const DOWN = '\x1b[B'
 const CTRL_C = '\x03'
-/** Of the first question: another server. */
+/** Answers the first question: another server. */
 const OTHER = `${DOWN.repeat(Object.keys(presets).indexOf('other'))}\r`
 
 const model = await startModelServer()
 t.teardown(() => model.stop())
 for (const name of ['large', 'medium', 'small']) model.mock.on({ model: name }, { content: `I am ${name}.` })
 
-/** aimock takes any key, so this stands in front of it: it wants that one, and has no list of models where told so. */
-async function startFront({ lists = true } = {}): Promise<string> {
-	const front = createServer((request, response) => {
+/** A proxy of aimock that requires `KEY`, since aimock accepts any key. `lists`: whether it lists its models. */
+async function startKeyedServer({ lists = true } = {}): Promise<string> {
+	const proxy = createServer((request, response) => {
 		const key = request.headers.authorization?.replace('Bearer ', '')
 		const refuse = (status: number, message: string): void =>
 			void response
@@ -37,27 +38,22 @@ async function startFront({ lists = true } = {}): Promise<string> {
 				.end(JSON.stringify({ error: { message, type: 'invalid_request_error' } }))
 		if (!lists && request.url?.endsWith('/models')) return refuse(404, 'no such route')
 		if (key !== KEY) return refuse(401, `Incorrect API key provided: ${key ?? 'none'}.`)
-		const onward = httpRequest(new URL(request.url ?? '', model.url), {
+		const forwarded = httpRequest(new URL(request.url ?? '', model.url), {
 			method: request.method,
 			headers: request.headers,
 		})
-		onward.on('response', (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 0, answer.headers)))
-		request.pipe(onward)
+		forwarded.on('response', (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 0, answer.headers)))
+		request.pipe(forwarded)
 	})
-	await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => front.close())
-	return `http://127.0.0.1:${(front.address() as AddressInfo).port}/v1`
+	const { url, stop } = await listenOnLoopback(proxy)
+	t.teardown(stop)
+	return `${url}/v1`
 }
 
-const keyed = await startFront()
-const unlisted = await startFront({ lists: false })
-/** Nobody listens there: it was free a moment ago. */
-const dead = await new Promise<string>((resolve) => {
-	const server = createServer().listen(0, '127.0.0.1', () => {
-		const { port } = server.address() as AddressInfo
-		server.close(() => resolve(`http://127.0.0.1:${port}/v1`))
-	})
-})
+const keyed = await startKeyedServer()
+const unlisted = await startKeyedServer({ lists: false })
+/** Nothing listens here. */
+const dead = `http://127.0.0.1:${await freePort()}/v1`
 
 interface Setup extends TerminalProgram {
 	home: string
@@ -87,7 +83,7 @@ async function answerOf(t: Test, gateway: TestGateway): Promise<string> {
 	return String((await ada.heard(run_id, 'message.assistant')).payload.content)
 }
 
-void t.test('an address, a key and a model that are wrong are corrected alone, and what results works', async (t) => {
+void t.test('a wrong address, key and model are each asked again, and the resulting provider works', async (t) => {
 	const svc = init(t)
 	await svc.shows('Where do the models run?')
 	svc.type(OTHER)
@@ -100,7 +96,7 @@ void t.test('an address, a key and a model that are wrong are corrected alone, a
 	svc.type(`\x15${dead}\r`)
 	await svc.shows(/does not answer: .*\n.*What do you want to do\?/)
 	svc.type('\r')
-	// What was typed stands there again.
+	// The question comes with the previous input.
 	await svc.shows(/What is the address[^]*What is the address[^]*:\d+\/v1/)
 	svc.type(`\x15${keyed}\r`)
 
@@ -144,7 +140,7 @@ void t.test('an address, a key and a model that are wrong are corrected alone, a
 	t.equal(await answerOf(t, gateway), 'I am medium.')
 })
 
-void t.test('Ctrl-C in the middle says what is kept, and the command that it prints continues', async (t) => {
+void t.test('Ctrl-C shows what is kept, and prints a command that continues', async (t) => {
 	const svc = init(t, ['--key-env', 'THE_KEY'], { env: { THE_KEY: KEY } })
 	await svc.shows('Where do the models run?')
 	svc.type(OTHER)
@@ -178,7 +174,7 @@ void t.test('Ctrl-C in the middle says what is kept, and the command that it pri
 	t.match(third.screen(), `Nothing was changed in ${svc.file}.`)
 })
 
-void t.test('a server without a list of models, and a provider that is saved although it fails', async (t) => {
+void t.test('a server without a list of models works, and a provider can be saved although it fails', async (t) => {
 	const svc = init(t, ['--name', 'later', '--base-url', unlisted])
 	await svc.shows('Where does the API key come from?')
 	svc.type(`${DOWN}${DOWN}\r`)
@@ -201,19 +197,19 @@ void t.test('leaving after a failure changes nothing', async (t) => {
 	t.notMatch(readFileSync(svc.file, 'utf8'), dead)
 })
 
-void t.test('an option that is wrong is asked for, and Ctrl-C ends a check', async (t) => {
-	const server = createServer().listen(0, '127.0.0.1')
-	t.teardown(() => server.close())
-	await once(server, 'listening')
-	const silent = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
-	const asked = once(server, 'request')
+void t.test('an invalid option is asked for, and Ctrl-C ends a check', async (t) => {
+	const server = createServer()
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	const silent = `${url}/v1`
+	const requested = once(server, 'request')
 	const svc = init(t, ['--name', 'mine', '--base-url', 'localhost', '--model', 'small'])
 	await svc.shows(/--base-url: must be an address such as[^]*Where do the models run\?/)
 	svc.type(OTHER)
 	await svc.shows('What is the address')
 	svc.type(`${silent}\r`)
 	await svc.shows(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Asking the server for its models/)
-	await asked
+	await requested
 	svc.type(CTRL_C)
 	t.equal(await svc.ended, 130)
 	t.match(svc.screen(), `To continue: svc init --kind openai --name mine --base-url ${silent} --model small`)
@@ -234,7 +230,7 @@ void t.test('a running gateway gets the key and the provider at once', async (t)
 })
 
 for (const [kind, usual] of Object.entries(serverUrls).filter(([kind]) => kind !== 'openai'))
-	void t.test(`a server of kind ${kind} is asked in its own way, and what results works`, async (t) => {
+	void t.test(`a server of kind ${kind} is asked in its own API, and the resulting provider works`, async (t) => {
 		const { origin } = new URL(model.url)
 		const path = new URL(usual).pathname
 		const svc = init(t, ['--kind', kind, '--name', 'mine', '--base-url', origin + path, '--key-env', 'THE_KEY'], {

@@ -1,11 +1,11 @@
-/** What `svc status` says about models: who answers, and whether the last call failed. */
+/** What `svc status` shows about models: the provider, and whether the last call failed. */
 import t from 'tap'
 import { svcFor } from '../../../support/cli.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import { startModelServer } from '../../../support/model-server.ts'
 import { follow } from '../../../support/runs.ts'
 
-void t.test('without a provider it says that only the offline one answers', async (t) => {
+void t.test('without a provider, svc status shows that the offline provider answers', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const { code, stdout } = await svcFor(gateway)(['status'])
@@ -13,7 +13,7 @@ void t.test('without a provider it says that only the offline one answers', asyn
 	t.match(stdout, /^models: the built-in offline provider answers; "svc init" sets up a real one$/m)
 })
 
-void t.test('it names the default provider, and a failed call until the next answer', async (t) => {
+void t.test('svc status shows the default provider, and a failed call until the next answer', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	model.on('Hello', { status: 401, message: 'no such key' }, 'Hi.')
@@ -46,6 +46,6 @@ void t.test('it names the default provider, and a failed call until the next ans
 	t.match((await svc(['status'])).stdout, /; the last call of other failed at /)
 	await bea.ended(run)
 
-	const little = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
-	t.match((await svcFor({ ...gateway, token: little.body.token })(['status'])).stdout, `\nmodels: local (qwen3`)
+	const reader = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
+	t.match((await svcFor({ ...gateway, token: reader.body.token })(['status'])).stdout, `\nmodels: local (qwen3`)
 })
