@@ -1,11 +1,11 @@
-/** svc skills: what is approved is what was shown. */
+/** svc skills: an approval applies to exactly the files that were shown. */
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { follow } from '../../support/runs.ts'
 import { programText, skillText } from '../../support/skills.ts'
 import { svcFor } from '../../support/person.ts'
@@ -23,10 +23,10 @@ const install = async (agent: string, stdin: string): Promise<string> => {
 }
 const activeOf = async (agent: string): Promise<string[]> =>
 	(await svc(['skills', 'list', agent, '--json'])).json
-		.filter((one: { status: string }) => one.status === 'active')
-		.map((one: { id: string }) => one.id)
+		.filter(({ status }: { status: string }) => status === 'active')
+		.map(({ id }: { id: string }) => id)
 
-void t.test('a skill comes from a file, a folder, an address or standard input', async (t) => {
+void t.test('skills are installed from a file, a folder, an address or standard input', async (t) => {
 	const cwd = t.testdir()
 	mkdirSync(join(cwd, 'weather'))
 	const text = `\uFEFF${skillText('weather', 'Look out of the window. ☔')}`
@@ -39,16 +39,16 @@ void t.test('a skill comes from a file, a folder, an address or standard input',
 	t.equal((await svc(['skills', 'review', 'ada', id, '--json'])).json.digest, digestOf(text), 'byte for byte')
 
 	const server = createServer((_, response) => response.setHeader('content-type', 'text/markdown').end(text))
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => server.close())
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/SKILL.md`
+	const { url: base, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	const url = `${base}/SKILL.md`
 	const installed = await svc(['skills', 'install', 'ada', url, '--json'])
 	t.match((await svc(['skills', 'review', 'ada', installed.json.id])).out, `source:    ${url}`)
 	t.equal((await svc(['skills', 'install', 'ada', 'weather/SKILL.md'], { cwd })).code, 0)
 	await install('ada', text)
 	t.equal((await svc(['skills', 'list', 'ada', '--json'])).json.length, 4)
 
-	for (const [source, code, says] of [
+	for (const [source, code, message] of [
 		['nothing.md', 4, /nothing\.md does not exist/],
 		['empty', 4, /there is no SKILL\.md/],
 		['weather/notes.txt', 2, /front matter/],
@@ -58,7 +58,7 @@ void t.test('a skill comes from a file, a folder, an address or standard input',
 		if (source === 'empty') mkdirSync(join(cwd, source))
 		if (source === 'latin1.md') writeFileSync(join(cwd, source), Buffer.from([0x2d, 0xe9, 0x0a]))
 		if (source === 'large.md') writeFileSync(join(cwd, source), 'x'.repeat(2 * 1024 * 1024 + 1))
-		t.match(await svc(['skills', 'install', 'ada', source], { cwd }), { code, err: says }, source)
+		t.match(await svc(['skills', 'install', 'ada', source], { cwd }), { code, err: message }, source)
 	}
 	t.equal((await svc(['skills', 'install', 'nobody', 'weather'], { cwd })).code, 4)
 	t.match(await svc(['skills', 'remove', 'ada', 'weather', '-y']), {
@@ -71,7 +71,7 @@ void t.test('a skill comes from a file, a folder, an address or standard input',
 })
 
 void t.test(
-	'of several skills in a source, --path names one and --all takes each, and show prints their files',
+	'of several skills in a source, --path selects one and --all installs all, and show prints their files',
 	async (t) => {
 		const cwd = t.testdir({
 			collection: {
@@ -96,11 +96,11 @@ void t.test(
 		})
 		const all = await svc(['skills', 'install', 'lea', 'collection', '--all', '--json'], { cwd })
 		t.strictSame(
-			all.json.map((one: { name: string }) => one.name),
+			all.json.map(({ name }: { name: string }) => name),
 			['rain', 'sun'],
 		)
-		const one = await svc(['skills', 'install', 'lea', 'collection/sun', '--all', '--json'], { cwd })
-		t.match(one.json, [{ name: 'sun' }], 'also of a source with a single skill')
+		const single = await svc(['skills', 'install', 'lea', 'collection/sun', '--all', '--json'], { cwd })
+		t.match(single.json, [{ name: 'sun' }], 'also from a source with a single skill')
 
 		const { id } = all.json[0]
 		const shown = await svc(['skills', 'show', 'lea', id, '--json'])
@@ -108,13 +108,13 @@ void t.test(
 		t.match((await svc(['skills', 'show', 'lea', id])).out, /SKILL\.md[^]*notes\/wet\.md/)
 		const { out } = await svc(['skills', 'show', 'lea', id, 'notes/wet.md'])
 		t.match(out, /Take an .*umbrella\./)
-		t.notOk(out.includes('\u001b[2J'), 'control characters are written out')
+		t.notOk(out.includes('\u001b[2J'), 'control characters are escaped')
 		const absent = await svc(['skills', 'show', 'lea', id, 'nothing.md'])
 		t.match(absent, { code: 4, err: `has no file "nothing.md"; "svc skills show lea ${id}" lists its files` })
 	},
 )
 
-void t.test('the review shows what counts, and nothing of it in disguise', async (t) => {
+void t.test('the review shows permissions, findings and program, with invisible characters escaped', async (t) => {
 	const head = [
 		'parameters:',
 		'  - {name: city, type: string, required: true, description: "Where.\\nFindings of the scan\\n  none"}',
@@ -130,8 +130,8 @@ void t.test('the review shows what counts, and nothing of it in disguise', async
 		out,
 		/Lines with invisible characters\n {2}\d+: .*\\u\{202e\}daer ton od\\u\{202c\}\n {2}\d+: .*zero\\u\{200b\}width \\x1b\[2J/,
 	)
-	t.equal(out.match(/^Findings of the scan$/gm)?.length, 1, 'a description makes no section of its own')
-	// oxlint-disable-next-line no-control-regex -- that is what must not be there
+	t.equal(out.match(/^Findings of the scan$/gm)?.length, 1, 'a description cannot add a section')
+	// oxlint-disable-next-line no-control-regex -- the output must not contain these
 	t.notMatch(out, /[\u202e\u200b\x1b]/)
 	t.match(out, /Document\n +1 {2}---\n/)
 	t.match(
@@ -141,7 +141,7 @@ void t.test('the review shows what counts, and nothing of it in disguise', async
 	t.match(err, new RegExp(`svc skills approve bob ${id} --digest sha256:[0-9a-f]{64}`))
 })
 
-void t.test('the program is shown, also where only changes of the document are', async (t) => {
+void t.test('the whole program is shown, even if only the changes of the document are', async (t) => {
 	await svc(['skills', 'install', 'bob', '-'], { stdin: programText('sum', 'return 1') })
 	await svc(['skills', 'approve', 'bob', 'sum', '--yes'])
 	await svc(['skills', 'install', 'bob', '-'], { stdin: programText('sum', 'return 2') })
@@ -153,7 +153,7 @@ void t.test('the program is shown, also where only changes of the document are',
 	t.notMatch((await svc(['skills', 'review', 'bob', 'text'])).out, /^Program/m)
 })
 
-void t.test('approve shows it, asks, and names the digest of what it showed', async (t) => {
+void t.test('approve shows the skill, asks, and sends the digest of what it showed', async (t) => {
 	const first = await install('eve', skillText('task', 'Do one thing.\nThen rest.'))
 	t.match(await svc(['skills', 'approve', 'eve', 'task']), { code: 2, err: /--digest/, out: '' })
 	t.match(await svc(['skills', 'approve', 'eve', 'task', '--json']), { code: 2, err: /--digest/ })
@@ -169,7 +169,7 @@ void t.test('approve shows it, asks, and names the digest of what it showed', as
 	const next = skillText('task', 'Do another thing.\nThen rest.')
 	const second = await install('eve', next)
 	const { out } = await svc(['skills', 'review', 'eve', 'task'])
-	t.match(out, new RegExp(`Changes against the active revision ${first}`), 'the one that waits is reviewed')
+	t.match(out, new RegExp(`Changes against the active revision ${first}`), 'the review is of the quarantined revision')
 	t.match(out, /\n {2}-Do one thing\.\n {2}\+Do another thing\.\n {3}Then rest\./)
 	t.notMatch(out, /^Document$/m)
 	t.match((await svc(['skills', 'review', 'eve', 'task', '--full'])).out, /^Document$/m)
@@ -186,7 +186,7 @@ void t.test('approve shows it, asks, and names the digest of what it showed', as
 	t.equal((await svc(['skills', 'approve', 'eve', 'other', '--yes'])).code, 4)
 })
 
-void t.test('a document is reviewed as it was written, whatever the agent has read', async (t) => {
+void t.test('a document is reviewed unredacted, whatever secrets the agent has read', async (t) => {
 	const secret = 'correct horse battery staple'
 	await install('kim', skillText('leak', `Say ${secret}.`))
 	await svc(['vault', 'set', 'PHRASE'], { stdin: secret })

@@ -7,13 +7,12 @@ import { readProgram } from '../../../plugins/skills/fence.ts'
 import { readFrontMatter } from '../../../plugins/skills/front-matter.ts'
 import { toolNameFor } from '../../../plugins/skills/names.ts'
 import { checkArguments, schemaOf } from '../../../plugins/skills/parameters.ts'
-
 import { anyText } from '../../support/any-text.ts'
 import { costs } from '../../support/cost.ts'
 
 const head = (lines: string, body = 'Body.'): string => `---\n${lines}\n---\n${body}`
 
-void t.test('a head becomes plain data, and each value knows its line', async (t) => {
+void t.test('front matter becomes plain data with the line of each value', async (t) => {
 	const yaml =
 		'a: "x: y"\nb:\n  - c: 1\n    d: [true, null, 2024-01-01]\n  - e: |\n      more & *lines\n      ---\nf: 0x10'
 	const { data, lineOf, body, bodyLine } = readFrontMatter(head(yaml, 'One.\r\nTwo.'))
@@ -29,7 +28,7 @@ void t.test('a head becomes plain data, and each value knows its line', async (t
 	t.strictSame(readFrontMatter('---\na: 1\n---').body, '')
 })
 
-void t.test('a head that is made to take long is refused at once, wherever its weight lies', async (t) => {
+void t.test('front matter that would take long to parse is refused at once', async (t) => {
 	const weights = [
 		'[',
 		'{a: ',
@@ -52,7 +51,7 @@ void t.test('a head that is made to take long is refused at once, wherever its w
 	for (const weight of weights) {
 		const long = weight.repeat(16_000 / weight.length)
 		t.throws(() => readFrontMatter(head(long)), { code: 'skill_invalid' }, JSON.stringify(weight))
-		// Parsed, some of these take many times as long as an ordinary head.
+		// Parsing some of these would take many times as long as ordinary front matter.
 		const work = () => {
 			try {
 				readFrontMatter(head(long))
@@ -62,8 +61,8 @@ void t.test('a head that is made to take long is refused at once, wherever its w
 	}
 })
 
-void t.test('any text is a document or is refused as none', async () => {
-	const pieces = [
+void t.test('any text is a document or is refused as invalid', async () => {
+	const lines = [
 		'---\n',
 		'name: a\n',
 		'description: b\n',
@@ -72,7 +71,7 @@ void t.test('any text is a document or is refused as none', async () => {
 		'type: string\n',
 		'runtime: javascript\n',
 	]
-	const more = [
+	const fragments = [
 		'permissions: ',
 		'{',
 		'}',
@@ -93,12 +92,12 @@ void t.test('any text is a document or is refused as none', async () => {
 		'<<: ',
 		'\uFEFF',
 	]
-	const parts = fc.array(fc.oneof(fc.constantFrom(...pieces, ...more), anyText()), {
+	const parts = fc.array(fc.oneof(fc.constantFrom(...lines, ...fragments), anyText()), {
 		maxLength: 40,
 	})
 	await fc.assert(
-		fc.asyncProperty(parts, fc.boolean(), async (list, begun) => {
-			const text = (begun ? '---\nname: a\ndescription: b\n' : '') + list.join('')
+		fc.asyncProperty(parts, fc.boolean(), async (list, hasHead) => {
+			const text = (hasHead ? '---\nname: a\ndescription: b\n' : '') + list.join('')
 			try {
 				const document = await readDocument(text)
 				return typeof document.name === 'string' && Array.isArray(document.parameters)
@@ -110,7 +109,7 @@ void t.test('any text is a document or is refused as none', async () => {
 	)
 })
 
-void t.test('instructions that are longer than a tool result by default cause a warning', async (t) => {
+void t.test('instructions that are longer than the default limit of a tool result cause a warning', async (t) => {
 	const warningsFor = async (characters: number): Promise<string> =>
 		(await readDocument(head('name: a\ndescription: b', 'x'.repeat(characters)))).warnings.join('\n')
 	t.equal(await warningsFor(32_768), '')
@@ -120,7 +119,7 @@ void t.test('instructions that are longer than a tool result by default cause a 
 	)
 })
 
-/** The code of the program, or why there is none. */
+/** The code of the program, or the message of the refusal. */
 const programIn = async (markdown: string): Promise<string> => {
 	try {
 		return (await readProgram(markdown, 1)).code
@@ -140,9 +139,9 @@ void t.test('the program is the first fenced block of its language', async (t) =
 	t.equal(
 		await programIn('````md\n```js\nnot this\n```\n````\n```mjs\nthis\n```'),
 		'this\n',
-		'a fence in another is text',
+		'a fence inside another one is text',
 	)
-	t.equal(await programIn('  ```js\n  a\n    b\n  ```'), 'a\n  b\n', 'its indentation is taken off')
+	t.equal(await programIn('  ```js\n  a\n    b\n  ```'), 'a\n  b\n', 'its indentation is removed')
 	t.equal(await programIn('```js\nno end'), 'no end\n')
 	t.equal(await programIn('```js\r\na\r\n```\r\nb'), 'a\n')
 	for (const none of ['    ```js\n    a\n    ```', '```json\n{}\n```', '```constructor\nx\n```', ''])
@@ -153,8 +152,7 @@ const PROGRAM = '```js\nexport default () => "shown"\n```\n'
 const HIDDEN = PROGRAM.replace('shown', 'hidden')
 const indented = (text: string, by: string): string => text.trimEnd().replaceAll(/^/gm, by)
 
-/** [what, document, the line and reason of the refusal] */
-const refusals: [what: string, body: string, says: RegExp][] = [
+const refusals: [what: string, body: string, message: RegExp][] = [
 	['pre', `<pre>\n${HIDDEN}</pre>\n\n${PROGRAM}`, /^line 1: HTML .* remove <pre>/],
 	['details', `Text\n\n<details hidden>\n\n${HIDDEN}\n</details>\n\n${PROGRAM}`, /^line 3: HTML .*<details hidden>/],
 	['script', `<script>\n\n${HIDDEN}</script>\n\n${PROGRAM}`, /^line 1: HTML .*<script>/],
@@ -173,7 +171,7 @@ const refusals: [what: string, body: string, says: RegExp][] = [
 	['a tag that does not end', `<details\thidden title=">\n\n${PROGRAM}`, /^line 1: HTML/],
 	['a tag in a table', `|a|\n|-|\n|<b hidden>|\n\n${PROGRAM}`, /^line 1: HTML/],
 	['a comment that ends early', `<!-- --!><b hidden> -->\n\n${PROGRAM}`, /^line 1: HTML/],
-	['a tag behind it', `${PROGRAM}\n<style>pre { display: none }</style>\n`, /^line 5: HTML/],
+	['a tag after it', `${PROGRAM}\n<style>pre { display: none }</style>\n`, /^line 5: HTML/],
 	['a processing instruction', `<?x\n\n${PROGRAM}`, /^line 1: HTML/],
 	[
 		'two programs',
@@ -189,44 +187,48 @@ const refusals: [what: string, body: string, says: RegExp][] = [
 	],
 	['in a list', `- Text\n\n${indented(PROGRAM, '  ')}\n`, /^line 1: the program is in a list or a quote/],
 	['in a quote', indented(PROGRAM, '> '), /^line 1: the program is in a list or a quote/],
-	['an end that others see', '```js\nexport default a\n```\t\n\nmore\n```\n', /^line 3: this line looks like the end/],
-	['an end of other signs', '```js\nexport default a\n```~~\n\nText\n', /^line 3: this line looks like the end/],
 	[
-		'a tab behind the end of the last block',
+		'an end that other parsers see',
+		'```js\nexport default a\n```\t\n\nmore\n```\n',
+		/^line 3: this line looks like the end/,
+	],
+	['an end with other characters', '```js\nexport default a\n```~~\n\nText\n', /^line 3: this line looks like the end/],
+	[
+		'a tab after the end of the last block',
 		'```js\nexport default a\n```\t\n',
 		/^line 3: this line looks like the end/,
 	],
 ]
 
-void t.test('what a reader could take for the program, or not see, is refused with its line', async (t) => {
-	for (const [what, body, says] of refusals) t.match(await programIn(body), says, what)
+void t.test('code that a reader could mistake for the program, or not see, is refused with its line', async (t) => {
+	for (const [what, body, message] of refusals) t.match(await programIn(body), message, what)
 })
 
-void t.test('examples, comments and other Markdown stay possible', async (t) => {
+void t.test('examples, comments and other Markdown are accepted', async (t) => {
 	const example = '```js\nconst answer = await weather({ city: "Rome" })\n```\n'
 	for (const [what, body] of Object.entries({
-		'an example behind it': `${PROGRAM}\nFor example:\n\n${example}`,
+		'an example after it': `${PROGRAM}\nFor example:\n\n${example}`,
 		'an example in a list': `1. Call it:\n\n${indented(example, '   ')}\n\n${PROGRAM}`,
 		'an example in a quote': `${indented(example, '> ')}\n\n${PROGRAM}`,
 		'another program as text': `${PROGRAM}\n\`\`\`text\nexport default 1\n\`\`\`\n`,
 		'a comment': `<!-- markdownlint-disable -->\n\n${PROGRAM}`,
 		'tags as code': `\`<details>\` and \\<b> &lt;b> 1 < 2 <https://a.example/>\n\n${PROGRAM}`,
 		'a link with a title': `[a][b] [c](d "e")\n\n[b]: https://a.example/ "title"\n\n${PROGRAM}`,
-		'the usual': `# Title\n\n- a\n- **b**\n\n|a|b|\n|-|-|\n|1|2|\n\n> quote\n\n${PROGRAM}\n---\n\n\`\`\`sh\nls\n\`\`\`\n`,
+		'common Markdown': `# Title\n\n- a\n- **b**\n\n|a|b|\n|-|-|\n|1|2|\n\n> quote\n\n${PROGRAM}\n---\n\n\`\`\`sh\nls\n\`\`\`\n`,
 	}))
 		t.equal(await programIn(body), 'export default () => "shown"\n', what)
 })
 
-void t.test('reading a program takes time in proportion to its document', async (t) => {
+void t.test('reading a program takes linear time', async (t) => {
 	const read = (unit: string, length: number) => () => programIn(`${unit.repeat(length / unit.length)}\n\n${PROGRAM}`)
-	// Eight times the text: what takes quadratic time would take 64 times as long.
+	// For eight times the text, quadratic time would be 64 times as long.
 	for (const unit of ['-\n', '> ', '[a]: b "x\n', '`', '<a b="c" '])
 		await costs(t, unit, { work: read(unit, 240_000), reference: read(unit, 30_000), times: 30, floor: 4 })
 	const within = (length: number) => () => programIn(PROGRAM.replace('export', `${'\n'.repeat(length)}export`))
 	await costs(t, 'lines of a program', { work: within(240_000), reference: within(30_000), times: 30, floor: 4 })
 })
 
-void t.test('a block is found on its line, whatever comes before it', async () => {
+void t.test('a block is found on its line, whatever precedes it', async () => {
 	const pieces = [
 		'a',
 		'\n',
@@ -255,13 +257,13 @@ void t.test('a block is found on its line, whatever comes before it', async () =
 	)
 })
 
-void t.test('arguments are checked strictly, and a model is told the same', async (t) => {
-	const parameter = (name: string, type: Parameter['type'], more: Partial<Parameter> = {}): Parameter => ({
+void t.test('arguments are checked strictly, as the schema for the model states', async (t) => {
+	const parameter = (name: string, type: Parameter['type'], fields: Partial<Parameter> = {}): Parameter => ({
 		name,
 		type,
 		required: false,
 		description: '',
-		...more,
+		...fields,
 	})
 	const parameters = [
 		parameter('s', 'string', { required: true, description: 'Text.' }),
@@ -271,7 +273,7 @@ void t.test('arguments are checked strictly, and a model is told the same', asyn
 		parameter('a', 'array', { default: [1] }),
 		parameter('constructor', 'object'),
 	]
-	// tap takes a property called constructor for the class.
+	// tap compares the property `constructor` as the class of the object.
 	const same = (found: unknown, wanted: unknown): void =>
 		void t.strictSame(JSON.stringify(found), JSON.stringify(wanted))
 	same(schemaOf(parameters), {
@@ -295,22 +297,22 @@ void t.test('arguments are checked strictly, and a model is told the same', asyn
 		a: [1],
 		constructor: { a: 1 },
 	})
-	const wrong = (args: Record<string, unknown>, says: RegExp): void =>
-		void t.throws(() => checkArguments(parameters, args), { code: 'invalid_arguments', message: says })
-	wrong({}, /"s" is missing/)
-	wrong({ s: 1, n: '1', i: 1.5, b: 'true', a: {}, constructor: [] }, /"s".*"n".*"i".*"b".*"a".*"constructor"/)
-	wrong({ s: null }, /"s" must be text/)
-	wrong({ s: 'x', i: 3 }, /"i" must be one of 1, 2/)
-	wrong({ s: 'x', toString: 1 }, /"toString" is not a parameter/)
-	wrong(JSON.parse('{"s": "x", "__proto__": {"n": 1}}') as Record<string, unknown>, /"__proto__" is not a parameter/)
+	const rejects = (args: Record<string, unknown>, message: RegExp): void =>
+		void t.throws(() => checkArguments(parameters, args), { code: 'invalid_arguments', message })
+	rejects({}, /"s" is missing/)
+	rejects({ s: 1, n: '1', i: 1.5, b: 'true', a: {}, constructor: [] }, /"s".*"n".*"i".*"b".*"a".*"constructor"/)
+	rejects({ s: null }, /"s" must be text/)
+	rejects({ s: 'x', i: 3 }, /"i" must be one of 1, 2/)
+	rejects({ s: 'x', toString: 1 }, /"toString" is not a parameter/)
+	rejects(JSON.parse('{"s": "x", "__proto__": {"n": 1}}') as Record<string, unknown>, /"__proto__" is not a parameter/)
 })
 
-void t.test("a tool's name is made from any name, and is never another's", async (t) => {
+void t.test('any skill name becomes a unique tool name', async (t) => {
 	const free = (): boolean => false
 	t.equal(toolNameFor('pdf-processing', free), 'skill_pdf-processing')
 	t.equal(toolNameFor('Über Größe & Co.', free), 'skill_uber-gro-e-co')
 	t.match(toolNameFor('技能', free), /^skill_[0-9a-f]{8}$/)
-	// Their hashes begin alike: 6840fcce.
+	// Their hashes have the same beginning: 6840fcce.
 	const taken = new Set<string>()
 	for (const name of ['a b c d e f g', 'a?b.c,d_e f g', 'a@b,c(d.e f g']) {
 		taken.add(toolNameFor(name, (tool) => taken.has(tool)))

@@ -1,6 +1,5 @@
-/** Which folder of an archive is a skill, whatever paths a stranger puts into it. */
+/** Which folder of an archive is the skill, whatever paths an attacker puts into it. */
 import t from 'tap'
-import type { SkillFolder } from '../../../plugins/skills/folder/contract.ts'
 import { rootOf } from '../../../plugins/skills/folder/root.ts'
 import { unpack } from '../../../plugins/skills/folder/unpack.ts'
 import { tarGzOf, zipOf } from '../../support/archives.ts'
@@ -14,7 +13,7 @@ const rootIn = (paths: string[], wanted?: string): string => {
 	}
 }
 
-void t.test('the outermost SKILL.md counts, and those below it belong to it', (t) => {
+void t.test('the outermost SKILL.md defines the skill, and those below it belong to it', (t) => {
 	t.equal(rootIn(['SKILL.md', 'a/SKILL.md']), '')
 	t.equal(rootIn(['a/b/SKILL.md', 'a/SKILL.md', 'a/b/c/SKILL.md', 'a.b/x']), 'a')
 	t.match(
@@ -24,21 +23,18 @@ void t.test('the outermost SKILL.md counts, and those below it belong to it', (t
 	t.end()
 })
 
-void t.test('finding it takes time in proportion to the length of the paths', async (t) => {
+void t.test('finding it takes time linear in the length of the paths', async (t) => {
 	const deep = (count: number, depth: number) =>
 		Array.from({ length: count }, (_, at) => `${at}/${'a/'.repeat(depth)}SKILL.md`)
 	const [long, short] = [deep(50, 16_000), deep(8_000, 100)]
 	await costs(t, 'deep folders', { work: () => rootIn(long), reference: () => rootIn(short), times: 4, floor: 10 })
 })
 
-void t.test('an archive with a path that no file system takes is refused', async (t) => {
+void t.test('an archive with a path that is too long for a file system is refused', async (t) => {
 	const files = [
 		{ name: 'skill/SKILL.md', content: '---\nname: a\ndescription: b\n---\nc' },
 		{ name: `other/${'a/'.repeat(600)}b` },
 	]
-	for (const archive of [zipOf(files), tarGzOf(files)]) {
-		const refused = (work: Promise<SkillFolder>) =>
-			t.rejects(work, { code: 'skill_invalid', message: /1000 characters/ })
-		await refused(unpack(archive))
-	}
+	for (const archive of [zipOf(files), tarGzOf(files)])
+		await t.rejects(unpack(archive), { code: 'skill_invalid', message: /1000 characters/ })
 })

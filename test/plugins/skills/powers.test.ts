@@ -1,4 +1,4 @@
-/** `svc.fetch` and `svc.secret` behind the program: against a real vault, and a real server in the place of the internet. */
+/** `svc.fetch` and `svc.secret`, outside the isolate of the program: with a real vault, and a local server that replaces the internet. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
@@ -49,11 +49,11 @@ function programWith(send?: typeof guardedFetch): Program {
 		hosts: ['api.example.com', 'next.example.com:8443'],
 		secrets: ['KEY', 'NONE', 'LINES', 'BOUND'],
 	}
-	const called = powersOf(lent, { skill: 's', skill_id: 'id', permissions, call: call as never }, send)
+	const callPower = powersOf(lent, { skill: 's', skill_id: 'id', permissions, call: call as never }, send)
 	const { signal } = new AbortController()
 	return {
-		fetch: (url, init) => called('fetch', { url, init }, signal) as ReturnType<Program['fetch']>,
-		secret: (name) => called('secret', { name }, signal),
+		fetch: (url, init) => callPower('fetch', { url, init }, signal) as ReturnType<Program['fetch']>,
+		secret: (name) => callPower('secret', { name }, signal),
 		events,
 	}
 }
@@ -72,9 +72,9 @@ async function online(t: Test, answer: (url: URL) => Given = () => ({})): Promis
 	return { ...standIn, ...programWith(standIn.send) }
 }
 
-void t.test('a request arrives as it was written, and its answer as it came', async (t) => {
-	const given = { status: 418, headers: { 'x-more': 'yes' }, body: 'täxt' }
-	const { fetch, arrived } = await online(t, () => given)
+void t.test('a request and its response arrive unchanged', async (t) => {
+	const response = { status: 418, headers: { 'x-more': 'yes' }, body: 'täxt' }
+	const { fetch, arrived } = await online(t, () => response)
 	const url = 'https://api.example.com/a/b?c=d%20e&f'
 	const answer = await fetch(url, { method: 'PUT', headers: { 'X-One': '1', 'content-type': 'text/csv' }, body: 'ä,b' })
 	t.match(answer, { status: 418, headers: { 'x-more': 'yes' }, body: 'täxt' })
@@ -83,7 +83,7 @@ void t.test('a request arrives as it was written, and its answer as it came', as
 	t.match(arrived[1], { method: 'GET', headers: { a: 'b' } })
 })
 
-void t.test('a handle of a declared and granted secret is filled in, in headers, query and body only', async (t) => {
+void t.test('a handle of a declared and granted secret is replaced in headers, query and body only', async (t) => {
 	const { fetch, arrived, events } = await online(t)
 	const url = 'https://api.example.com/x?a=b+c&key={{secret:KEY}}'
 	const answer = await fetch(url, {
@@ -96,16 +96,16 @@ void t.test('a handle of a declared and granted secret is filled in, in headers,
 		headers: { authorization: 'Bearer the value & of =KEY' },
 		body: '{"key": "the value & of =KEY", "again": "the value & of =KEY"}',
 	})
-	t.notMatch(answer.url, /value/, 'the program is not told')
+	t.notMatch(answer.url, /value/, 'the program does not get the value')
 	t.match(events, [{ event_type: 'vault.accessed' }])
 
 	await fetch('https://api.example.com/{{secret:KEY}}/')
 	t.match(arrived[1]?.url, 'https://api.example.com/%7B%7Bsecret:KEY%7D%7D/', 'a path is sent as it is')
-	await fails(t, fetch('https://{{secret:KEY}}.example.com/'), 'invalid_request', 'no host can have one')
+	await fails(t, fetch('https://{{secret:KEY}}.example.com/'), 'invalid_request', 'not in a host')
 	t.equal(arrived.length, 2)
 })
 
-void t.test('a handle of any other secret sends nothing', async (t) => {
+void t.test('a handle of any other secret prevents the request', async (t) => {
 	const { fetch, arrived, events, secret } = await online(t)
 	const init = (name: string): object => ({ headers: { a: `{{secret:${name}}}` } })
 	await fails(t, fetch('https://api.example.com/', init('OTHER')), 'permission_denied', 'granted, not declared')
@@ -120,11 +120,11 @@ void t.test('a handle of any other secret sends nothing', async (t) => {
 	t.strictSame(
 		types.filter((type) => type.startsWith('security.')),
 		['security.violation secrets: OTHER'],
-		'told once',
+		'reported once',
 	)
 })
 
-void t.test('a value that a grant binds to hosts goes to these only, also behind a redirect', async (t) => {
+void t.test('a secret whose grant names hosts is sent to these only, also after a redirect', async (t) => {
 	const location = 'https://next.example.com:8443/'
 	const { fetch, arrived, events, secret } = await online(t, ({ searchParams }) =>
 		searchParams.has('redirect') ? { status: 307, headers: { location } } : {},
@@ -132,22 +132,22 @@ void t.test('a value that a grant binds to hosts goes to these only, also behind
 	const init = { method: 'POST', headers: { a: '{{secret:BOUND}}' }, body: '{{secret:BOUND}}' }
 	await fetch('https://api.example.com/', init)
 	t.match(arrived, [{ headers: { a: 'the value of BOUND' }, body: 'the value of BOUND' }])
-	for (const one of [init, { headers: { a: '{{secret:KEY}} {{secret:BOUND}}' } }])
-		await fails(t, fetch('https://next.example.com:8443/', one), 'vault_denied', 'a declared host')
+	for (const options of [init, { headers: { a: '{{secret:KEY}} {{secret:BOUND}}' } }])
+		await fails(t, fetch('https://next.example.com:8443/', options), 'vault_denied', 'a declared host')
 	await fails(t, fetch('https://next.example.com:8443/?q={{secret:BOUND}}'), 'vault_denied', 'in the query')
 	t.equal(arrived.length, 1)
 	await t.rejects(fetch('https://api.example.com/?redirect', init), {
 		code: 'address_refused',
 		message: /redirects to an address that is refused: a secret in this request has a grant for other hosts/,
 	})
-	await fails(t, secret('BOUND'), 'vault_denied', 'the program itself')
+	await fails(t, secret('BOUND'), 'vault_denied', 'svc.secret')
 	t.match(
 		events.filter(({ event_type }) => event_type === 'vault.denied').map(({ payload }) => payload.reason),
 		['hosts', 'hosts', 'hosts', 'hosts'],
 	)
 })
 
-void t.test('hosts that are not declared are not asked, also behind a redirect', async (t) => {
+void t.test('hosts that are not declared get no request, also after a redirect', async (t) => {
 	const targets = ['https://evil.example/', 'http://evil.example/', 'http://10.0.0.1/', 'http://localhost/']
 	const { fetch, arrived, events } = await online(t, ({ searchParams }) => ({
 		status: 302,
@@ -169,7 +169,7 @@ void t.test('hosts that are not declared are not asked, also behind a redirect',
 	t.ok(events.every(({ event_type, payload }) => event_type === 'security.violation' && payload.skill === 's'))
 })
 
-void t.test('a declared host that leads to a private address is refused', async (t) => {
+void t.test('a declared host that resolves to a private address is refused', async (t) => {
 	for (const address of ['127.0.0.1', '10.1.2.3', '169.254.169.254', '::1']) {
 		const lookup = async (): Promise<{ address: string; family: number }[]> => [
 			{ address, family: address.includes(':') ? 6 : 4 },
@@ -184,16 +184,16 @@ void t.test('a declared host that leads to a private address is refused', async 
 	await fails(t, fetch('http://api.example.com/'), 'address_refused', 'http')
 })
 
-void t.test('requests and answers have bounds', async (t) => {
+void t.test('requests and responses have size limits', async (t) => {
 	const { fetch, arrived } = await online(t, () => ({ body: 'x'.repeat(1024 * 1024 + 1) }))
-	await fails(t, fetch('https://api.example.com/'), 'fetch_too_large', 'an answer')
+	await fails(t, fetch('https://api.example.com/'), 'fetch_too_large', 'a response')
 	const post = (body: unknown): Promise<unknown> => fetch('https://api.example.com/', { method: 'POST', body })
 	await fails(t, post('x'.repeat(1024 * 1024 + 1)), 'payload_too_large', 'a body')
 	await fails(t, fetch(`https://api.example.com/${'x'.repeat(9_000)}`), 'invalid_request', 'an address')
 	t.equal(arrived.length, 1)
 })
 
-void t.test('a call that makes no sense says so', async (t) => {
+void t.test('an invalid call is refused', async (t) => {
 	const { fetch, secret, arrived } = await online(t)
 	const at = 'https://api.example.com/'
 	for (const init of [
@@ -218,13 +218,17 @@ void t.test('a call that makes no sense says so', async (t) => {
 	).body
 	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: id } })
 	const unfit = fetch(at, { headers: { a: '{{secret:LINES}}' } })
-	await t.rejects(unfit, { code: 'invalid_request', message: /^(?!.*lines of it)/s }, 'a value that is no header')
+	await t.rejects(
+		unfit,
+		{ code: 'invalid_request', message: /^(?!.*lines of it)/s },
+		'a value that is not valid in a header',
+	)
 	t.strictSame(arrived, [])
 	await fetch(at, 'nonsense')
-	t.equal(arrived.length, 1, 'an init that is none is left out')
+	t.equal(arrived.length, 1, 'an init that is not an object is ignored')
 })
 
-void t.test('one call does not flood the log with what it may not do', async (t) => {
+void t.test('one call cannot flood the log with violations', async (t) => {
 	const { fetch, events } = programWith()
 	for (let n = 0; n < 50; n++) await fails(t, fetch(`https://host-${n}.example/`), 'permission_denied', 'a host')
 	t.equal(events.length, 20)

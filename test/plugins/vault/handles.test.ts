@@ -17,7 +17,7 @@ async function fill<T>(data: T): Promise<T> {
 	})
 }
 
-void t.test('a handle is replaced anywhere in a string, also several of them', async (t) => {
+void t.test('handles are replaced anywhere in a string', async (t) => {
 	t.equal(await fill('{{secret:A}}'), 'value of a')
 	t.equal(await fill('Bearer {{secret:A}}, {{secret:b.c-d_9}}{{secret:A}}!'), 'Bearer value of a, othervalue of a!')
 	t.strictSame(await fill({ a: ['x', { b: '{{secret:A}}', c: 1, d: null, e: true }] }), {
@@ -25,12 +25,12 @@ void t.test('a handle is replaced anywhere in a string, also several of them', a
 	})
 })
 
-void t.test('what stands in a value is not looked at again, and is no pattern', async (t) => {
+void t.test('a value is inserted as it is: handles and patterns in it have no effect', async (t) => {
 	t.equal(await fill('{{secret:nested}}'), 'see {{secret:A}}')
 	t.equal(await fill('{{secret:dollars}}'), "$& $1 $'")
 })
 
-void t.test('keys are left as they are', async (t) => {
+void t.test('keys are unchanged', async (t) => {
 	t.strictSame(await fill({ '{{secret:none}}': '{{secret:A}}' }), { '{{secret:none}}': 'value of a' })
 	const filled = await fill(JSON.parse('{"__proto__": "{{secret:A}}", "constructor": {"x": "{{secret:A}}"}}'))
 	t.strictSame(Object.entries(filled), [
@@ -40,7 +40,7 @@ void t.test('keys are left as they are', async (t) => {
 	t.equal(Object.getPrototypeOf(filled), Object.prototype)
 })
 
-void t.test('what is no handle stays, and so does the object', async (t) => {
+void t.test('text without a handle is unchanged, and so is the object', async (t) => {
 	for (const text of [
 		'{{secret:}}',
 		'{{secret:a b}}',
@@ -57,18 +57,18 @@ void t.test('what is no handle stays, and so does the object', async (t) => {
 	t.equal((await fill({ bytes, text: '{{secret:A}}' })).bytes, bytes)
 })
 
-void t.test('each secret is asked for once', async (t) => {
-	const asked: string[] = []
+void t.test('each secret is requested once', async (t) => {
+	const requested: string[] = []
 	const data = ['{{secret:A}}', '{{secret:B}} {{secret:A}}']
-	await fillHandles(data, async (name) => (asked.push(name), name))
-	t.strictSame(asked, ['A', 'B'])
+	await fillHandles(data, async (name) => (requested.push(name), name))
+	t.strictSame(requested, ['A', 'B'])
 })
 
-void t.test('one that is refused refuses the whole', async (t) => {
+void t.test('one refused secret rejects all data', async (t) => {
 	await t.rejects(fill(['{{secret:A}}', '{{secret:missing}}']), /asked for missing/)
 })
 
-void t.test('there are limits', async (t) => {
+void t.test('the number of secrets, the size and the depth are limited', async (t) => {
 	const many = Array.from({ length: 101 }, (_, n) => `{{secret:n${n}}}`)
 	await t.rejects(fill(many), { code: 'invalid_arguments', message: /101 different secrets; at most 100/ })
 	const large = '{{secret:L}}'.repeat(17)
@@ -80,8 +80,8 @@ void t.test('there are limits', async (t) => {
 	await t.rejects(fill(deep), { code: 'invalid_arguments', message: /200 levels/ })
 })
 
-void t.test('any data comes back the same with handles in the place of values', async (t) => {
-	// No pieces make a handle of another name together: a blank is in no name.
+void t.test('putting the handles back in place of the values restores any data', async (t) => {
+	// No combination of these pieces is a handle with another name, since names contain no blank.
 	const string = fc
 		.array(fc.constantFrom('x y', '{{secret:A}}', '{{', '}}', 'secret:', '{{secret:b.c-d_9}}', 'é😀', '"\\'))
 		.map((parts) => parts.join(''))

@@ -19,9 +19,9 @@ async function filled(t: Test, env: NodeJS.ProcessEnv = {}): Promise<Place> {
 	return place
 }
 
-async function isLocked(t: Test, { vault, agents, as, trouble }: Opened, says: RegExp): Promise<void> {
-	const locked = { code: 'vault_locked', message: says }
-	t.match(trouble, says)
+async function isLocked(t: Test, { vault, agents, as, trouble }: Opened, message: RegExp): Promise<void> {
+	const locked = { code: 'vault_locked', message }
+	t.match(trouble, message)
 	const ada = await as('ada')
 	await t.rejects(vault.read('KEY', ada), locked)
 	await t.rejects(vault.fill({ a: '{{secret:KEY}}' }, ada), locked)
@@ -33,7 +33,7 @@ async function isLocked(t: Test, { vault, agents, as, trouble }: Opened, says: R
 	await t.rejects(vault.secrets.create({ name: 'MORE', value: VALUE }), locked)
 	await t.rejects(vault.secrets.list(), locked)
 	await t.rejects(vault.grants.create({ agent_id: 'ada', secret: 'KEY', reveal: false }), locked)
-	t.equal((await vault.revealed(await agents.get('ada'))).size, 0, 'runs go on')
+	t.equal((await vault.revealed(await agents.get('ada'))).size, 0, 'runs continue')
 	t.equal(await vault.fill('no handle', ada), 'no handle')
 }
 
@@ -43,7 +43,7 @@ async function isOpen(t: Test, place: Place, env: NodeJS.ProcessEnv = {}): Promi
 	t.strictSame(await vault.read('KEY', await as('ada')), { value: VALUE, reveal: true })
 }
 
-void t.test('the first start makes a key for the owner alone, and later ones take it', async (t) => {
+void t.test('the first start makes a key file that only its owner can read, and later starts use it', async (t) => {
 	const place = await filled(t)
 	t.strictSame(readdirSync(join(place.home, 'keys')), ['vault.key'])
 	const text = readFileSync(keyFile(place), 'utf8')
@@ -53,7 +53,7 @@ void t.test('the first start makes a key for the owner alone, and later ones tak
 	t.equal(readFileSync(keyFile(place), 'utf8'), text)
 })
 
-void t.test('a key may be given as hex, base64 or base64url', async (t) => {
+void t.test('a key can be hex, base64 or base64url', async (t) => {
 	const key = Buffer.from('fbef'.repeat(16), 'hex')
 	const place = await filled(t, { SVC_VAULT_KEY: key.toString('hex') })
 	t.strictSame(readdirSync(join(place.home, 'keys')), [], 'no file is made')
@@ -67,7 +67,7 @@ void t.test('a key may be given as hex, base64 or base64url', async (t) => {
 		await isOpen(t, place, { SVC_VAULT_KEY: text })
 })
 
-void t.test('what is no key locks the vault, says what one is, and is not repeated', async (t) => {
+void t.test('an invalid key locks the vault; the error shows what is valid, but not the key', async (t) => {
 	for (const text of [
 		'hunter2',
 		'0'.repeat(63),
@@ -87,16 +87,16 @@ void t.test('what is no key locks the vault, says what one is, and is not repeat
 	writeFileSync(keyFile(place), 'hunter2')
 	const { trouble } = await open(place)
 	t.match(trouble, /vault\.key is not a key/)
-	t.equal(readFileSync(keyFile(place), 'utf8'), 'hunter2', "the operator's file is left alone")
+	t.equal(readFileSync(keyFile(place), 'utf8'), 'hunter2', "the operator's file is unchanged")
 })
 
-void t.test('an empty variable is none', async (t) => {
+void t.test('an empty variable counts as absent', async (t) => {
 	const place = await filled(t, { SVC_VAULT_KEY: '', SVC_VAULT_KEY_OLD: '', CREDENTIALS_DIRECTORY: '' })
 	t.ok(existsSync(keyFile(place)))
 	await isOpen(t, place)
 })
 
-void t.test('with another key the vault is locked, and with the right one it opens again', async (t) => {
+void t.test('with a wrong key the vault is locked, and with the right one it opens again', async (t) => {
 	const place = await filled(t)
 	const another = { SVC_VAULT_KEY: randomBytes(32).toString('base64') }
 	await isLocked(
@@ -115,7 +115,7 @@ void t.test('with another key the vault is locked, and with the right one it ope
 		await open(place),
 		/the key of the vault is missing: there is no .*vault\.key.*if the vault's key is lost, .*svc vault reset/,
 	)
-	t.notOk(existsSync(keyFile(place)), 'no new key is made for an old vault')
+	t.notOk(existsSync(keyFile(place)), 'no new key is made for an existing vault')
 	mkdirSync(keyFile(place))
 	await isLocked(t, await open(place), /cannot be read: EISDIR/)
 	rmSync(keyFile(place), { recursive: true })
@@ -123,12 +123,12 @@ void t.test('with another key the vault is locked, and with the right one it ope
 	await isOpen(t, place)
 })
 
-void t.test('damage is told apart from a wrong key', async (t) => {
+void t.test('damage and a wrong key give different errors', async (t) => {
 	const place = await filled(t)
 	const { store } = place.engine
 	const state = (await store.get<{ own_keys: Record<string, { index: Uint8Array }> }>(['vault', 'state']))?.value
 	const own = Object.values(state?.own_keys ?? {})[0]
-	if (!own) throw new Error('there is no state')
+	if (!own) throw new Error('the vault has no state')
 	own.index[20] = (own.index[20] ?? 0) ^ 1
 	await store.put(['vault', 'state'], state)
 	await isLocked(
@@ -138,25 +138,25 @@ void t.test('damage is told apart from a wrong key', async (t) => {
 	)
 })
 
-void t.test('a credential of systemd comes before the file, the variable before both', async (t) => {
+void t.test('a systemd credential has priority over the file, the variable over both', async (t) => {
 	const folder = t.testdir({ 'svc-vault-key': `${randomBytes(32).toString('base64')}\n`, other: {} })
 	const credential = { CREDENTIALS_DIRECTORY: folder }
 	const variable = { SVC_VAULT_KEY: randomBytes(32).toString('hex') }
 
-	const place = { ...makePlace(join(folder, 'other')) }
+	const place = makePlace(join(folder, 'other'))
 	const { vault } = await open(place, { env: credential })
 	await vault.secrets.create({ name: 'KEY', value: VALUE })
 	t.strictSame(readdirSync(join(place.home, 'keys')), [])
 	writeFileSync(keyFile(place), randomBytes(32).toString('base64'))
-	t.equal(await (await open(place, { env: credential })).vault.open('KEY'), VALUE, 'the file is not looked at')
+	t.equal(await (await open(place, { env: credential })).vault.open('KEY'), VALUE, 'the file is ignored')
 	t.match((await open(place)).trouble, /a different key than that in .*vault\.key.*svc vault reset/)
 	t.match(
 		(await open(place, { env: { ...credential, ...variable } })).trouble,
 		/a different key than that in SVC_VAULT_KEY/,
 	)
 
-	const { vault: same } = await open(place, { env: credential })
-	await t.rejects(same.rotateKey(), { code: 'conflict', message: /the credential svc-vault-key/ })
+	const { vault: reopened } = await open(place, { env: credential })
+	await t.rejects(reopened.rotateKey(), { code: 'conflict', message: /the credential svc-vault-key/ })
 	writeFileSync(join(folder, 'svc-vault-key-old'), readFileSync(join(folder, 'svc-vault-key')))
 	writeFileSync(join(folder, 'svc-vault-key'), randomBytes(32).toString('hex'))
 	t.equal(await (await open(place, { env: credential })).vault.open('KEY'), VALUE)
@@ -169,7 +169,7 @@ void t.test('a credential of systemd comes before the file, the variable before 
 	)
 })
 
-void t.test('the operator changes a key of the environment with the earlier one beside it', async (t) => {
+void t.test('the operator changes the key in the environment by setting the earlier one as well', async (t) => {
 	const [one, two, three] = [1, 2, 3].map(() => randomBytes(32).toString('base64')) as [string, string, string]
 	const place = await filled(t, { SVC_VAULT_KEY: one })
 	const { vault } = await open(place, { env: { SVC_VAULT_KEY: one } })
@@ -182,7 +182,7 @@ void t.test('the operator changes a key of the environment with the earlier one 
 	t.match(
 		(await open(place, { env: { SVC_VAULT_KEY: one } })).trouble,
 		/a different key/,
-		'the earlier key is worth nothing',
+		'the earlier key no longer opens the vault',
 	)
 	await isOpen(t, place, { SVC_VAULT_KEY: two, SVC_VAULT_KEY_OLD: one })
 	await isOpen(t, place, { SVC_VAULT_KEY: three, SVC_VAULT_KEY_OLD: two })
@@ -194,7 +194,7 @@ void t.test('the operator changes a key of the environment with the earlier one 
 	)
 })
 
-void t.test('a vault can move from the file to the environment', async (t) => {
+void t.test('the key can move from the file to the environment', async (t) => {
 	const place = await filled(t)
 	const SVC_VAULT_KEY = randomBytes(32).toString('base64')
 	await isOpen(t, place, { SVC_VAULT_KEY, SVC_VAULT_KEY_OLD: readFileSync(keyFile(place), 'utf8') })

@@ -1,4 +1,4 @@
-/** The vault by itself: a real home folder and store, the agents that grants are for, and no routes. */
+/** The vault alone: with a real home folder, a store and agents, without routes. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { openEventBus } from '../../../core/events/event-bus.ts'
@@ -25,11 +25,11 @@ export interface Opened {
 	vault: RunningVault
 	agents: Agents
 	redactor: Redactor
-	/** What it says is wrong with it. */
+	/** The problem that it reported. */
 	trouble: string | null
-	/** Events that it emitted, those of readings too. */
+	/** All emitted events, including those of reads. */
 	events: NewEvent[]
-	/** Reads as an agent does. */
+	/** For reads by this agent. */
 	as(agent: string): Promise<SecretReading>
 }
 
@@ -38,7 +38,7 @@ export function makePlace(home: string): Place {
 	return { home, engine: openMemory() }
 }
 
-/** As after a start of the gateway. `store` stands in for the place's own, to make it fail. */
+/** Opens the vault, as at a start of the gateway. `store` replaces that of the place, for faults. */
 export async function open(
 	{ home, engine }: Place,
 	{ env = {}, store = engine.store }: { env?: NodeJS.ProcessEnv; store?: Store } = {},

@@ -1,4 +1,4 @@
-/** The master key is changed, and breaks off at every point at which that can happen. */
+/** Rotation of the master key, interrupted at every point at which that can happen. */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -9,12 +9,12 @@ import type { Store } from '../../../core/store/ports.ts'
 import { makePlace, open } from './open.ts'
 import type { Place } from './open.ts'
 
-/** More than one commit takes. */
+/** More than fit into one commit. */
 const SECRETS = 101
 const file = ({ home }: Place): string => join(home, 'keys', 'vault.key')
 const keyIn = (place: Place): string => readFileSync(file(place), 'utf8')
 
-/** `read`: so that reading them again writes nothing. */
+/** `read`: reads every secret once, so that later reads write nothing. */
 async function filled(t: Test, read = true): Promise<Place> {
 	const place = makePlace(t.testdir({}))
 	const { vault } = await open(place)
@@ -25,8 +25,8 @@ async function filled(t: Test, read = true): Promise<Place> {
 	return place
 }
 
-/** Every secret can be read, all are wrapped under one and the same key, and that is the one of the file. */
-async function isWhole(t: Test, place: Place): Promise<void> {
+/** Asserts that every secret can be read, and that all are encrypted under one key, that of the file. */
+async function isConsistent(t: Test, place: Place): Promise<void> {
 	const { vault, trouble } = await open(place)
 	t.equal(trouble, null)
 	await allReadable(t, vault)
@@ -39,15 +39,15 @@ async function isWhole(t: Test, place: Place): Promise<void> {
 }
 
 async function allReadable(t: Test, { open: read }: { open(ref: string): Promise<string> }): Promise<void> {
-	const wrong: number[] = []
+	const unreadable: number[] = []
 	for (let n = 0; n < SECRETS; n++) {
 		const value = await read(`KEY_${n}`).catch(String)
-		if (value !== `value ${n}`) wrong.push(n)
+		if (value !== `value ${n}`) unreadable.push(n)
 	}
-	t.strictSame(wrong, [], 'every secret can be read')
+	t.strictSame(unreadable, [], 'every secret can be read')
 }
 
-/** Fails the n-th write and all that follow: before it is done, or when only its acknowledgement is missing. */
+/** Fails the n-th write and all later ones. `isDone`: the n-th write is done, and only its acknowledgement fails. */
 function failing(store: Store, n: number, isDone: boolean): { store: Store; writes(): number; heal(): void } {
 	let count = 0
 	let isHealed = false
@@ -67,7 +67,7 @@ function failing(store: Store, n: number, isDone: boolean): { store: Store; writ
 	}
 }
 
-void t.test('a new key takes the place of the old one, which then opens nothing', async (t) => {
+void t.test('a new key replaces the old one, which then opens nothing', async (t) => {
 	const place = await filled(t)
 	const { vault, events } = await open(place)
 	await allReadable(t, vault)
@@ -79,14 +79,14 @@ void t.test('a new key takes the place of the old one, which then opens nothing'
 	t.not(after, before)
 	await allReadable(t, vault)
 	await vault.secrets.create({ name: 'LATER', value: 'stored under the new key' })
-	await isWhole(t, place)
+	await isConsistent(t, place)
 	t.equal(await vault.rotateKey(), SECRETS + 1, 'and again')
-	await isWhole(t, place)
+	await isConsistent(t, place)
 	writeFileSync(file(place), before)
 	t.match((await open(place)).trouble, /a different key/)
 })
 
-void t.test('secrets are stored, changed, read and deleted meanwhile', async (t) => {
+void t.test('secrets can be stored, changed, read and deleted during a rotation', async (t) => {
 	const place = await filled(t, false)
 	const { vault } = await open(place)
 	const { id } = await vault.secrets.create({ name: 'CHANGING', value: 'version 0' })
@@ -98,15 +98,15 @@ void t.test('secrets are stored, changed, read and deleted meanwhile', async (t)
 			if (n % 2 === 0) await vault.secrets.remove(made.id)
 		}
 	}
-	// The first read of a secret changes its record in the midst of all that.
+	// The first read of a secret also changes its record.
 	await Promise.all([work(), allReadable(t, vault), ...Array.from({ length: 4 }, () => vault.rotateKey())])
-	await isWhole(t, place)
+	await isConsistent(t, place)
 	const { vault: again } = await open(place)
 	t.equal(await again.open('CHANGING'), 'version 20')
 	for (let n = 1; n <= 20; n++) t.equal(await again.has(`NEW_${n}`), n % 2 === 1)
 })
 
-void t.test('wherever it breaks off, nothing is lost and the next start brings it to its end', async (t) => {
+void t.test('an interrupted rotation loses nothing, and the next start completes it', async (t) => {
 	const trial = await filled(t)
 	const counting = failing(trial.engine.store, Infinity, false)
 	await (await open(trial, counting)).vault.rotateKey()
@@ -131,73 +131,73 @@ void t.test('wherever it breaks off, nothing is lost and the next start brings i
 					t.equal(trouble, null)
 					await allReadable(t, onFullDisk)
 				}
-				await isWhole(t, place)
+				await isConsistent(t, place)
 				t.not(keyIn(place), before)
 			})
 		}
 	}
 })
 
-void t.test('a crash between the last write and the new name of the key file', async (t) => {
+void t.test('a start after a crash between the last write and the renaming of the key file', async (t) => {
 	const place = await filled(t)
 	const before = keyIn(place)
 	await (await open(place)).vault.rotateKey()
 	renameSync(file(place), `${file(place)}.next`)
 	const after = readFileSync(`${file(place)}.next`, 'utf8')
-	await t.test('with the old one still there', async (t) => {
+	await t.test('with the old key file', async (t) => {
 		writeFileSync(file(place), before)
-		await isWhole(t, place)
+		await isConsistent(t, place)
 		t.equal(keyIn(place), after)
 	})
-	await t.test('with the old one lost', async (t) => {
+	await t.test('without the old key file', async (t) => {
 		renameSync(file(place), `${file(place)}.next`)
-		await isWhole(t, place)
+		await isConsistent(t, place)
 		t.equal(keyIn(place), after)
 	})
 })
 
-void t.test('a crash before anything is wrapped under the new key', async (t) => {
+void t.test('a start after a crash before anything is encrypted under the new key', async (t) => {
 	const place = await filled(t)
 	const next = randomBytes(32).toString('base64')
 	writeFileSync(`${file(place)}.next`, next)
-	await isWhole(t, place)
+	await isConsistent(t, place)
 	t.equal(keyIn(place), next)
 })
 
-void t.test('half a new key does not take the place of a whole one', async (t) => {
+void t.test('an incomplete new key does not replace a complete one', async (t) => {
 	const place = await filled(t)
 	const before = keyIn(place)
 	writeFileSync(`${file(place)}.next.new`, before.slice(0, 20))
-	await isWhole(t, place)
+	await isConsistent(t, place)
 	t.equal(keyIn(place), before)
 	await (await open(place)).vault.rotateKey()
-	await isWhole(t, place)
+	await isConsistent(t, place)
 	copyFileSync(file(place), `${file(place)}.next`)
-	await isWhole(t, place)
+	await isConsistent(t, place)
 	writeFileSync(`${file(place)}.next`, 'half of it')
 	t.match((await open(place)).trouble, /vault\.key\.next is not a key/)
 })
 
-void t.test('a key file that cannot be replaced costs nothing, neither then nor with the next change', async (t) => {
+void t.test('a key file that cannot be replaced loses no secret, not even at the next rotation', async (t) => {
 	for (const crashes of [false, true]) {
 		const place = await filled(t)
 		const { store } = place.engine
-		let isInTheWay = false
+		let isBlocked = false
 		const commit: Store['commit'] = async (scope, ops) => {
-			if (!isInTheWay) {
+			if (!isBlocked) {
 				rmSync(file(place))
 				mkdirSync(join(file(place), 'in the way'), { recursive: true })
-				isInTheWay = true
+				isBlocked = true
 			}
 			return store.commit(scope, ops)
 		}
 		const { vault } = await open(place, { store: { ...store, commit } })
 		await t.rejects(vault.rotateKey(), { code: 'unavailable', message: /vault\.key\.next, cannot replace the old one/ })
 		await allReadable(t, vault)
-		await t.rejects(vault.rotateKey(), { code: 'unavailable' }, 'the only copy of the key is not written over')
+		await t.rejects(vault.rotateKey(), { code: 'unavailable' }, 'the only copy of the key is not overwritten')
 		await allReadable(t, vault)
 		rmSync(file(place), { recursive: true })
 		if (!crashes) await vault.rotateKey()
-		await isWhole(t, place)
+		await isConsistent(t, place)
 	}
 })

@@ -1,4 +1,4 @@
-/** What the vault gives to other plugins, and that its records can neither be read nor changed from outside. */
+/** The vault's service for other plugins, and the protection of its records against reads and changes from outside. */
 import { createSecretKey } from 'node:crypto'
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
@@ -9,7 +9,7 @@ import { makePlace, open } from './open.ts'
 
 const VALUE = 'correct horse battery staple'
 
-void t.test('a value is read under a grant, and under nothing else', async (t) => {
+void t.test('a value can be read only with a grant', async (t) => {
 	const { vault, agents, as, events } = await open(makePlace(t.testdir({})))
 	await agents.create({ name: 'ada' })
 	await agents.create({ name: 'bob' })
@@ -28,10 +28,10 @@ void t.test('a value is read under a grant, and under nothing else', async (t) =
 	])
 	events.length = 0
 	await t.rejects(vault.read('KEY', await as('bob')), denied, 'another agent')
-	await t.rejects(vault.read(secret.id, ada), { code: 'vault_denied' }, 'an id is no name')
+	await t.rejects(vault.read(secret.id, ada), { code: 'vault_denied' }, 'an id is not a name')
 	const unknown = await vault.read('NONE', ada).catch((error: Error) => error.message)
 	const ungranted = await vault.read('KEY', await as('bob')).catch((error: Error) => error.message)
-	t.equal(String(unknown).replace('NONE', 'KEY'), ungranted, 'a missing secret is told like a missing grant')
+	t.equal(String(unknown).replace('NONE', 'KEY'), ungranted, 'a missing secret gives the same error as a missing grant')
 	for (const name of ['', 'a b', '\ud800', 'x'.repeat(5_000), '__proto__', '../secret'])
 		await t.rejects(vault.read(name, ada), { code: 'vault_denied' }, name.slice(0, 20))
 	t.ok(events.every(({ event_type, payload }) => event_type === 'vault.denied' && String(payload.secret).length <= 128))
@@ -39,14 +39,14 @@ void t.test('a value is read under a grant, and under nothing else', async (t) =
 	await t.rejects(vault.read('KEY', ada), denied)
 })
 
-void t.test('a grant is the agent itself, not its name', async (t) => {
+void t.test('a grant belongs to the agent, not to its name', async (t) => {
 	const { vault, agents, as } = await open(makePlace(t.testdir({})))
 	await agents.create({ name: 'ada' })
 	await vault.secrets.create({ name: 'KEY', value: VALUE })
 	await vault.grants.create({ agent_id: 'ada', secret: 'KEY', reveal: true })
 	const before = await as('ada')
 	await agents.remove('ada')
-	t.strictSame(await vault.grants.list(), [], 'it does not show any more')
+	t.strictSame(await vault.grants.list(), [], 'the grant is not listed any more')
 	await agents.create({ name: 'ada' })
 	t.strictSame(await vault.grants.list(), [])
 	await t.rejects(vault.read('KEY', await as('ada')), { code: 'vault_denied' })
@@ -57,7 +57,7 @@ void t.test('a grant is the agent itself, not its name', async (t) => {
 	t.equal((await vault.read('KEY', await as('ada'))).value, VALUE)
 })
 
-void t.test('void grants are swept', async (t) => {
+void t.test('grants of deleted agents and secrets are removed', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault, agents } = await open(place)
 	for (const name of ['ada', 'bob']) await agents.create({ name })
@@ -68,19 +68,19 @@ void t.test('void grants are swept', async (t) => {
 	for (const agent_id of ['ada', 'bob'])
 		for (const secret of ['A', 'B']) await vault.grants.create({ agent_id, secret, reveal: false })
 	await agents.remove('ada')
-	// As a crash between the deletion of a secret and that of its grants leaves it.
+	// As after a crash between the deletions of a secret and of its grants.
 	await place.engine.store.delete(['vault', 'secret', a.id])
 	const count = async (part: string): Promise<number> => (await all(place.engine.store, part)).length
 	t.strictSame([await count('grant'), await count('grant-id')], [4, 4])
 	t.strictSame(
-		(await vault.grants.list()).map((one) => [one.agent_id, one.secret_id]),
+		(await vault.grants.list()).map(({ agent_id, secret_id }) => [agent_id, secret_id]),
 		[['bob', b.id]],
 	)
 	await vault.grants.sweep()
 	t.strictSame([await count('grant'), await count('grant-id')], [1, 1])
 })
 
-void t.test('a secret with more grants than one commit takes loses all of them', async (t) => {
+void t.test('deleting a secret deletes all its grants, even if they exceed one commit', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault, agents, events } = await open(place)
 	const { id } = await vault.secrets.create({ name: 'A', value: VALUE })
@@ -98,7 +98,7 @@ void t.test('a secret with more grants than one commit takes loses all of them',
 	t.equal((await all(place.engine.store, 'value')).length, 1)
 })
 
-void t.test('what a model may see follows the grants at once', async (t) => {
+void t.test('changed grants change at once which values a model can see', async (t) => {
 	const { vault, agents } = await open(makePlace(t.testdir({})))
 	const ada = await agents.create({ name: 'ada' })
 	const bob = await agents.create({ name: 'bob' })
@@ -117,7 +117,7 @@ void t.test('what a model may see follows the grants at once', async (t) => {
 	t.strictSame(await seen(), [[], []])
 })
 
-void t.test('what an agent has read is redacted after a restart although its grant was revoked', async (t) => {
+void t.test('a value that an agent has read is redacted after a restart, even if its grant was revoked', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const first = await open(place)
 	for (const name of ['ada', 'bob']) await first.agents.create({ name })
@@ -138,12 +138,12 @@ void t.test('what an agent has read is redacted after a restart although its gra
 	t.equal(await count(), 2)
 	await second.agents.remove('bob')
 	await second.vault.grants.sweep()
-	t.equal(await count(), 1, 'a deleted agent tells of nothing')
+	t.equal(await count(), 1, 'the record of a deleted agent is removed')
 	await second.vault.secrets.remove(id)
 	t.equal(await count(), 0)
 })
 
-void t.test('a grant can be revoked although the disk is full', async (t) => {
+void t.test('a grant can be revoked while the disk is full', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { store } = place.engine
 	let isFull = false
@@ -161,7 +161,7 @@ void t.test('a grant can be revoked although the disk is full', async (t) => {
 	await t.rejects(vault.read('KEY', await as('ada')), { code: 'vault_denied' })
 })
 
-void t.test('what was read is redacted from then on, also after a restart and in its next version', async (t) => {
+void t.test('a value is redacted once it was read, also after a restart and in its next version', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const first = await open(place)
 	await first.agents.create({ name: 'ada' })
@@ -194,7 +194,7 @@ void t.test('what was read is redacted from then on, also after a restart and in
 	t.equal(
 		byBob.text(`${VALUE}, quite another value`, 'event'),
 		`${VALUE}, [redacted:KEY]`,
-		'not one from before its grant',
+		'not a value from before its grant',
 	)
 	for (let at = 1; at <= 9; at++) await third.vault.secrets.replace(id, `value number ${at}`)
 	const kept = await open(place)
@@ -202,12 +202,12 @@ void t.test('what was read is redacted from then on, also after a restart and in
 	t.strictSame(
 		values.filter((value) => shown(kept, value) === value),
 		values.slice(0, 3),
-		'the 8 newest are',
+		'the 8 newest earlier values are redacted',
 	)
 	t.equal((await all(place.engine.store, 'earlier')).length, 1)
 	await third.vault.secrets.remove(id)
 	t.strictSame(await all(place.engine.store, 'earlier'), [], 'a deleted secret leaves nothing')
-	t.equal(shown(third, 'quite another value'), '[redacted:KEY]', 'whoever has read it may still tell of it')
+	t.equal(shown(third, 'quite another value'), '[redacted:KEY]', 'agents that have read it can still repeat it')
 	await third.vault.secrets.create({ name: 'AGAIN', value: 'the key of a provider' })
 	await third.vault.open('AGAIN')
 	t.equal(shown(third, 'the key of a provider'), 'the key of a provider', 'no agent has read it')
@@ -217,16 +217,17 @@ void t.test('what was read is redacted from then on, also after a restart and in
 	t.equal(fourth.redactor.of(['gateway']).text('the key of a provider', 'log'), '[redacted:AGAIN]')
 })
 
-void t.test('what was read is redacted after a restart, even if it was replaced meanwhile', async (t) => {
+void t.test('a value that is replaced while it is read is redacted after a restart', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { store } = place.engine
 	let replace: (() => Promise<unknown>) | undefined
 	const get: Store['get'] = async (key) => {
 		const found = await store.get(key)
-		const now = replace
-		if (key[1] !== 'value' || !now) return found as never
-		replace = undefined
-		await now()
+		if (key[1] === 'value') {
+			const replaceOnce = replace
+			replace = undefined
+			await replaceOnce?.()
+		}
 		return found as never
 	}
 	const { vault, agents, as } = await open(place, { store: { ...store, get } })
@@ -239,7 +240,7 @@ void t.test('what was read is redacted after a restart, even if it was replaced 
 	t.equal(redactor.of([{ agent: 'ada' }]).text(value, 'event'), '[redacted:KEY]')
 })
 
-void t.test('a start reads the grants once, however many secrets were read', async (t) => {
+void t.test('a start lists the grants once, however many secrets were read', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault, agents, as } = await open(place)
 	await agents.create({ name: 'ada' })
@@ -261,7 +262,7 @@ void t.test('a start reads the grants once, however many secrets were read', asy
 	t.equal(lists.filter((prefix) => prefix === 'vault grant').length, 1)
 })
 
-void t.test('the mark that a secret was read is durable before anybody has the value', async (t) => {
+void t.test('the record that a secret was read is durable before the value is returned', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault } = await open(place)
 	await vault.secrets.create({ name: 'KEY', value: VALUE })
@@ -270,15 +271,15 @@ void t.test('the mark that a secret was read is durable before anybody has the v
 	await t.rejects(broken.open('KEY'), /the disk is gone/)
 	t.equal(await vault.open('KEY'), VALUE)
 	t.equal((await open(place, { store: failing })).redactor.of(['gateway']).text(VALUE, 'event'), '[redacted:KEY]')
-	t.equal(await broken.open('KEY'), VALUE, 'once it is marked, nothing is written')
+	t.equal(await broken.open('KEY'), VALUE, 'later reads write nothing')
 })
 
-void t.test('the gateway itself opens by id or name', async (t) => {
+void t.test('the gateway opens secrets by id or name', async (t) => {
 	const { vault } = await open(makePlace(t.testdir({})))
 	const { id } = await vault.secrets.create({ name: 'KEY', value: VALUE })
 	const shadow = await vault.secrets.create({ name: id, value: 'a name like an id' })
 	t.equal(await vault.open('KEY'), VALUE)
-	t.equal(await vault.open(id), VALUE, 'an id comes before a name')
+	t.equal(await vault.open(id), VALUE, 'an id has priority over a name')
 	t.equal(await vault.open(shadow.id), 'a name like an id')
 	t.equal(await vault.has('KEY'), true)
 	t.equal(await vault.has('NONE'), false)
@@ -289,7 +290,7 @@ void t.test('the gateway itself opens by id or name', async (t) => {
 	}
 })
 
-void t.test('readers of a secret that is replaced get one value or the other', async (t) => {
+void t.test('readers of a secret that is being replaced get the old or the new value', async (t) => {
 	const { vault } = await open(makePlace(t.testdir({})))
 	const { id } = await vault.secrets.create({ name: 'KEY', value: 'version 0' })
 	const values = Array.from({ length: 40 }, (_, n) => `version ${n + 1}`)
@@ -305,30 +306,30 @@ void t.test('readers of a secret that is replaced get one value or the other', a
 	await Promise.all(readers)
 })
 
-void t.test('who follows secrets hears of each change, from whichever instance it comes', async (t) => {
+void t.test('listeners get each change of a secret, also those of another instance', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault } = await open(place)
-	const heard: string[] = []
-	const stop = vault.onChanged(({ id: changed, name }) => heard.push(`${name} ${changed}`))
+	const changes: string[] = []
+	const stop = vault.onChanged(({ id: changed, name }) => changes.push(`${name} ${changed}`))
 	const { id } = await vault.secrets.create({ name: 'KEY', value: VALUE })
 	await vault.open(id)
 	await vault.rotateKey()
-	const { vault: replaced } = await open(place)
-	await replaced.secrets.replace(id, 'another value')
-	await replaced.secrets.remove(id)
-	t.strictSame(heard, [`KEY ${id}`, `KEY ${id}`, `KEY ${id}`])
+	const { vault: second } = await open(place)
+	await second.secrets.replace(id, 'another value')
+	await second.secrets.remove(id)
+	t.strictSame(changes, [`KEY ${id}`, `KEY ${id}`, `KEY ${id}`])
 	stop()
 	await vault.secrets.create({ name: 'KEY', value: VALUE })
-	t.equal(heard.length, 3)
+	t.equal(changes.length, 3)
 })
 
-void t.test('what others seal opens about the same thing only', async (t) => {
+void t.test('sealed text of other plugins opens only for the same purpose', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault } = await open(place)
 	const sealed = await vault.seal('webhook secret', 'webhook:1')
 	t.equal(await vault.unseal(sealed, 'webhook:1'), 'webhook secret')
 	t.notOk(Buffer.from(sealed).includes('webhook'))
-	t.notSame(await vault.seal('webhook secret', 'webhook:1'), sealed, 'the same text never looks the same')
+	t.notSame(await vault.seal('webhook secret', 'webhook:1'), sealed, 'the same text is sealed differently each time')
 	const refused = { code: 'vault_locked', message: /encrypted by another vault, or was changed/ }
 	await t.rejects(vault.unseal(sealed, 'webhook:2'), refused)
 	for (let at = 0; at < sealed.length; at++) await t.rejects(vault.unseal(flipped(sealed, at), 'webhook:1'), refused)
@@ -341,7 +342,7 @@ void t.test('what others seal opens about the same thing only', async (t) => {
 	await t.rejects(other.unseal(sealed, 'webhook:1'), refused)
 })
 
-void t.test('nothing of a secret stands in the store as it is', async (t) => {
+void t.test('no part of a secret is in the store in plain text', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault, agents } = await open(place)
 	await agents.create({ name: 'ada' })
@@ -357,10 +358,10 @@ void t.test('nothing of a secret stands in the store as it is', async (t) => {
 	for (const { key, value } of await all(place.engine.store)) collect([key, value])
 	const text = Buffer.concat(bytes)
 	for (const word of [VALUE, 'horse', 'THE_NAME', 'channel']) t.notOk(text.includes(word), word)
-	t.ok(text.includes(id) && text.includes('ada'), 'the walk sees the records')
+	t.ok(text.includes(id) && text.includes('ada'), 'the records were searched')
 })
 
-void t.test('a record that is changed in any field is noticed', async (t) => {
+void t.test('a change of any field of a record is detected', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault } = await open(place)
 	const { store } = place.engine
@@ -381,13 +382,13 @@ void t.test('a record that is changed in any field is noticed', async (t) => {
 			await store.put(key, { ...record, [field]: changed })
 			await t.rejects(vault.open(one.id), damaged, `${field} by id`)
 			const listed = (await vault.secrets.list()).find(({ id }) => id === one.id)
-			// The version binds the value too; a version that has no value is noticed by what reads it.
+			// The version is authenticated together with the value; a version without a value is detected when it is read.
 			t.match(listed, { id: one.id, name: 'unreadable', created_at: one.created_at, damaged: true }, field)
-			await t.rejects(vault.secrets.replace(one.id, 'x'), damaged, `${field}: no new value hides it`)
+			await t.rejects(vault.secrets.replace(one.id, 'x'), damaged, `${field}: a new value does not hide it`)
 		}
 	}
 	await store.put(key, other)
-	await t.rejects(vault.open(one.id), damaged, 'the whole record of another one')
+	await t.rejects(vault.open(one.id), damaged, 'the record of another secret')
 	await store.put(key, record)
 	t.equal(await vault.open(one.id), 'the first value')
 
@@ -406,13 +407,13 @@ void t.test('a record that is changed in any field is noticed', async (t) => {
 	const [first, last] = [names[0] as Entry<{ id: string }>, names[1] as Entry<{ id: string }>]
 	await store.put(first.key, last.value)
 	await store.put(last.key, first.value)
-	await t.rejects(vault.open('ONE'), { code: 'not_found' }, 'a name that leads to another secret leads nowhere')
+	await t.rejects(vault.open('ONE'), { code: 'not_found' }, 'a name that points to another secret is not found')
 	await store.put(first.key, first.value)
 	await store.put(last.key, last.value)
 	t.equal(await vault.open('ONE'), 'the first value')
 })
 
-void t.test('a damaged secret harms no other one, and can be deleted', async (t) => {
+void t.test('a damaged secret does not affect others, and can be deleted', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault } = await open(place)
 	const { store } = place.engine
@@ -441,7 +442,7 @@ void t.test('a damaged secret harms no other one, and can be deleted', async (t)
 	t.equal(await again.vault.open('ONE'), 'stored again')
 })
 
-void t.test('a grant that the vault did not make does not count', async (t) => {
+void t.test('a grant that the vault did not make is not valid', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault, agents, as } = await open(place)
 	const { store } = place.engine
@@ -473,7 +474,7 @@ void t.test('a grant that the vault did not make does not count', async (t) => {
 	const bound = ['vault', 'grant', ada.uid, two.id] as const
 	const { hosts: _, ...unbound } = (await store.get<Record<string, unknown>>(bound))?.value ?? {}
 	await store.put(bound, unbound)
-	await t.rejects(vault.read('TWO', await as('ada')), denied, 'its hosts were taken out')
+	await t.rejects(vault.read('TWO', await as('ada')), denied, 'its hosts were removed')
 	const { agent: bob } = await as('bob')
 	await store.put(['vault', 'grant', ada.uid, two.id], record)
 	await store.put(['vault', 'grant', bob.uid, one.id], { ...record, agent_id: 'bob' })
@@ -481,7 +482,7 @@ void t.test('a grant that the vault did not make does not count', async (t) => {
 	await t.rejects(vault.read('ONE', await as('bob')), denied, 'copied to another agent')
 })
 
-void t.test('there is a bound on secrets, grants, and changes that wait', async (t) => {
+void t.test('the numbers of secrets and grants are limited', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const stuff = async (part: string, count: number): Promise<void> => {
 		for (let n = 0; n < count; n++) await place.engine.store.put(['vault', part, `filler ${n}`], { id: 'none' })
@@ -492,9 +493,9 @@ void t.test('there is a bound on secrets, grants, and changes that wait', async 
 	await agents.create({ name: 'ada' })
 	const { id } = await vault.secrets.create({ name: 'ONE', value: VALUE })
 	await vault.secrets.create({ name: 'TWO', value: VALUE })
-	const more = { name: 'MORE', value: VALUE }
+	const third = { name: 'MORE', value: VALUE }
 	const full = { code: 'conflict', message: /already 10000 secrets, which is the limit; delete some/ }
-	await t.rejects(vault.secrets.create(more), full)
+	await t.rejects(vault.secrets.create(third), full)
 
 	const grant = { agent_id: 'ada', secret: 'TWO', reveal: false }
 	const { grant_id } = await vault.grants.create(grant)
@@ -507,18 +508,18 @@ void t.test('there is a bound on secrets, grants, and changes that wait', async 
 	t.equal((await vault.grants.create(another)).secret_id, id)
 
 	await vault.secrets.remove(id)
-	t.equal((await vault.secrets.create(more)).name, 'MORE')
+	t.equal((await vault.secrets.create(third)).name, 'MORE')
 	await t.rejects(vault.secrets.create({ name: 'ONE', value: VALUE }), full)
 })
 
-void t.test('sealed text opens with its key only, about the same thing', async (t) => {
+void t.test('sealed text opens only with its key and for the same purpose', async (t) => {
 	const key = (byte: number) => createSecretKey(Buffer.alloc(32, byte))
 	const sealed = seal(key(1), 'text', ['a', 'b'])
 	t.equal(unseal(key(1), sealed, ['a', 'b'])?.toString(), 'text')
 	t.equal(unseal(key(2), sealed, ['a', 'b']), undefined)
 	for (const about of [['ab'], ['a', 'b', ''], ['a,b'], ['b', 'a']] as [string][])
 		t.equal(unseal(key(1), sealed, about), undefined, about.join())
-	t.equal(unseal(key(1), seal(key(1), '', ['a']), ['a'])?.length, 0, 'no text is text')
+	t.equal(unseal(key(1), seal(key(1), '', ['a']), ['a'])?.length, 0, 'empty text can be sealed')
 })
 
 async function all(store: Store, ...prefix: string[]): Promise<Entry<{ id: string }>[]> {
