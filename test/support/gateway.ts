@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Test } from 'tap'
 import { Agent, request } from 'undici'
 import type { Dispatcher } from 'undici'
 import { boot } from '../../core/boot.ts'
@@ -97,9 +98,10 @@ export async function startHere(home: string, env: NodeJS.ProcessEnv = {}): Prom
 	return { url, kill: stop }
 }
 
-/** A temporary home with a gateway.yaml and further files. */
-export function makeHome({ config, files }: Pick<GatewayOptions, 'config' | 'files'> = {}): string {
+/** A temporary home with a gateway.yaml and further files, which `t` removes at its end. */
+export function makeHome({ config, files }: Pick<GatewayOptions, 'config' | 'files'> = {}, t?: Test): string {
 	const home = mkdtempSync(join(tmpdir(), 'svc-test-'))
+	t?.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const all = { ...(config !== undefined && { 'config/gateway.yaml': config }), ...files }
 	for (const [path, text] of Object.entries(all)) {
 		const file = join(home, path)

@@ -32,28 +32,25 @@ void t.test("one field: the answer is the value, and the person's time does not 
 	t.equal((await ada.read(run_id)).status, 'completed')
 })
 
-void t.test(
-	'several fields are asked one after another; after an invalid answer the question is repeated',
-	async (t) => {
-		const bea = await follow(t, gateway, 'bea')
-		await add(bea, stdio('own', servers.fixture))
-		const fields = {
-			age: { type: 'integer', minimum: 0 },
-			colour: { type: 'string', enum: ['r', 'g'], enumNames: ['Red', 'Green'] },
-			news: { type: 'boolean' },
-			note: { type: 'string' },
-			size: { type: 'string', default: 'medium' },
-		}
-		const run_id = await bea.start(ask(fields, ['age', 'colour', 'news']))
-		const { asked, result } = await converse(t, bea, run_id, ['old', '36', 'green', 'yes', 'skip', 'skip'])
-		t.match(asked[0].question, /age \[a whole number\] \(1 of 5\).*A JSON object answers all at once/s)
-		t.match(asked[1].question, /^That answer is not valid: answer with a number/)
-		t.strictSame(asked[2].options, ['Red', 'Green'])
-		t.strictSame(asked[3].options, ['yes', 'no'])
-		t.match(asked[4].question, /"skip" leaves it out/)
-		t.strictSame(JSON.parse(result).content, { age: 36, colour: 'g', news: true, size: 'medium' })
-	},
-)
+void t.test('several fields are asked one by one; after an invalid answer the question is repeated', async (t) => {
+	const bea = await follow(t, gateway, 'bea')
+	await add(bea, stdio('own', servers.fixture))
+	const fields = {
+		age: { type: 'integer', minimum: 0 },
+		colour: { type: 'string', enum: ['r', 'g'], enumNames: ['Red', 'Green'] },
+		news: { type: 'boolean' },
+		note: { type: 'string' },
+		size: { type: 'string', default: 'medium' },
+	}
+	const run_id = await bea.start(ask(fields, ['age', 'colour', 'news']))
+	const { asked, result } = await converse(t, bea, run_id, ['old', '36', 'green', 'yes', 'skip', 'skip'])
+	t.match(asked[0].question, /age \[a whole number\] \(1 of 5\).*A JSON object answers all at once/s)
+	t.match(asked[1].question, /^That answer is not valid: answer with a number/)
+	t.strictSame(asked[2].options, ['Red', 'Green'])
+	t.strictSame(asked[3].options, ['yes', 'no'])
+	t.match(asked[4].question, /"skip" leaves it out/)
+	t.strictSame(JSON.parse(result).content, { age: 36, colour: 'g', news: true, size: 'medium' })
+})
 
 void t.test('a JSON object answers all fields of a form; declining rejects the form', async (t) => {
 	const cleo = await follow(t, gateway, 'cleo')

@@ -1,8 +1,7 @@
 /** A killed gateway leaves processes of its servers behind; the next gateway ends these and no others. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Logger } from '../../../core/log/log.ts'
@@ -24,8 +23,7 @@ const reached = (url: string, run_id: string, ...statuses: string[]): Promise<An
 	)
 
 void t.test('a second signal to a stopping gateway kills the process groups of its MCP servers', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({}, t)
 	const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })
 	t.teardown(() => gateway.kill())
 	await call(gateway.url, 'POST', '/v1/agents', { name: 'ada' })
@@ -51,8 +49,7 @@ void t.test('a second signal to a stopping gateway kills the process groups of i
 })
 
 void t.test('a gateway ends the servers that its killed predecessor left behind', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({}, t)
 	const first = await spawnGateway(home)
 	t.teardown(() => first.kill())
 	const pids: number[] = []
@@ -100,8 +97,7 @@ void t.test(
 	'a server that has ended but is still in the process table is not reported as a leftover',
 	{ skip },
 	async (t) => {
-		const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
-		t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+		const folder = t.testdir({})
 		// The parent becomes another program, which never collects its children.
 		const parent = spawn('sh', ['-c', 'tail -f /dev/null & echo $!; exec tail -f /dev/null'], {
 			stdio: ['ignore', 'pipe', 'ignore'],

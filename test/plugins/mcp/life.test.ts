@@ -56,25 +56,22 @@ void t.test('a server that keeps failing stays in error until a run needs it or 
 	await gateway.request('PATCH', `/v1/agents/bea/mcp/${id}`, { body: { enabled: false } })
 })
 
-void t.test(
-	'a byte order mark before the first message is skipped; an invalid answer is explained in plain text',
-	async (t) => {
-		const carl = await follow(t, gateway, 'carl')
-		const programOf = (mark: string, info: string): string => `
+void t.test('a byte order mark before the first message is skipped; an invalid answer is explained', async (t) => {
+	const carl = await follow(t, gateway, 'carl')
+	const programOf = (mark: string, info: string): string => `
 		process.stdout.write('${mark}')
 		require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
 			const { id, method, params } = JSON.parse(line)
 			const about = { protocolVersion: params?.protocolVersion, capabilities: {}, ${info} }
 			if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: method === 'initialize' ? about : {} }))
 		})`
-		const marked = stdio('marked', '-e', programOf('\\ufeff', "serverInfo: { name: 'marked', version: '1' }"))
-		t.equal((await add(carl, marked)).status, 'connected')
-		const { id } = await add(carl, stdio('unnamed', '-e', programOf('', '')))
-		const { last_error } = await until(gateway, 'carl', id, ({ failures }) => failures > 0)
-		t.match(last_error.message, /^its answer to "initialize" is not valid: serverInfo: [^{]*$/)
-		await gateway.request('PATCH', `/v1/agents/carl/mcp/${id}`, { body: { enabled: false } })
-	},
-)
+	const marked = stdio('marked', '-e', programOf('\\ufeff', "serverInfo: { name: 'marked', version: '1' }"))
+	t.equal((await add(carl, marked)).status, 'connected')
+	const { id } = await add(carl, stdio('unnamed', '-e', programOf('', '')))
+	const { last_error } = await until(gateway, 'carl', id, ({ failures }) => failures > 0)
+	t.match(last_error.message, /^its answer to "initialize" is not valid: serverInfo: [^{]*$/)
+	await gateway.request('PATCH', `/v1/agents/carl/mcp/${id}`, { body: { enabled: false } })
+})
 
 void t.test('if npx cannot start a package, the error has the reason, not the path of a log', async (t) => {
 	const cora = await follow(t, gateway, 'cora')

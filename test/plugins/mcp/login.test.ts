@@ -1,6 +1,6 @@
 /** Logins to MCP servers by OAuth, with a certified authorization server. */
 import { generateKeyPairSync } from 'node:crypto'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -28,6 +28,14 @@ let agents = 0
 async function newAgent(t: Test, at: TestGateway = gateway): Promise<Followed & { name: string }> {
 	const name = `ada${++agents}`
 	return { ...(await follow(t, at, name)), name }
+}
+
+/** A protected server that a new agent has, without a login. */
+async function guarded(t: Test): Promise<{ server: ProtectedServer; agent: Followed & { name: string }; id: string }> {
+	const server = await startProtectedServer(t)
+	const agent = await newAgent(t)
+	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	return { server, agent, id }
 }
 
 async function begin(agent: Followed, id: string): Promise<string> {
@@ -118,9 +126,7 @@ void t.test('until somebody has signed in, the model gets the reason', async (t)
 })
 
 void t.test('a login completes even if the plugin is reloaded meanwhile', async (t) => {
-	const server = await startProtectedServer(t)
-	const agent = await newAgent(t)
-	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	const { server, agent, id } = await guarded(t)
 	// The instance that got the callback still waits for the tokens when the next one connects.
 	server.beforeTokens = async () => {
 		server.beforeTokens = undefined
@@ -173,8 +179,7 @@ void t.test('an expired token is renewed once for 50 runs that need it at the sa
 
 void t.test('a gateway that is killed during a token rotation needs one new login', async (t) => {
 	const server = await startProtectedServer(t, { ttl_s: 1 })
-	const home = makeHome({})
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({}, t)
 	const at = (url: string): Pick<TestGateway, 'url' | 'request'> => ({
 		url,
 		request: (method, path, options) => send(url + path, method, options),
@@ -296,9 +301,7 @@ const AT_RESOURCE = '/.well-known/oauth-protected-resource/mcp'
 const AT_ISSUER = '/.well-known/oauth-authorization-server'
 
 void t.test('a forged, used or replaced login is refused and reported', async (t) => {
-	const server = await startProtectedServer(t)
-	const agent = await newAgent(t)
-	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	const { agent, id } = await guarded(t)
 	const replaced = await browse(await begin(agent, id), callback())
 	const good = await browse(await begin(agent, id), callback())
 	t.equal((await fetch(replaced)).status, 400, 'replaced by another login')
@@ -320,9 +323,7 @@ void t.test('a forged, used or replaced login is refused and reported', async (t
 })
 
 void t.test('an injected code, an answer of another server, or an error of the server ends the login', async (t) => {
-	const server = await startProtectedServer(t)
-	const agent = await newAgent(t)
-	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	const { agent, id } = await guarded(t)
 	// The code of a login with another verifier.
 	const victim = new URL(await browse(await begin(agent, id), callback()))
 	const own = new URL(await browse(await begin(agent, id), callback()))
@@ -351,9 +352,7 @@ void t.test('an injected code, an answer of another server, or an error of the s
 })
 
 void t.test('the callback does not redirect, and only the URL of its own login completes a login', async (t) => {
-	const server = await startProtectedServer(t)
-	const agent = await newAgent(t)
-	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	const { server, agent, id } = await guarded(t)
 	const other = await add(agent, { name: 'other', transport: 'http', url: server.url })
 	const answer = await fetch(`${callback()}?redirect_uri=https://example.com&next=https://example.com`, {
 		redirect: 'manual',
@@ -373,9 +372,7 @@ void t.test('the callback does not redirect, and only the URL of its own login c
 })
 
 void t.test('a login that the console started completes in that browser only', async (t) => {
-	const server = await startProtectedServer(t)
-	const agent = await newAgent(t)
-	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	const { agent, id } = await guarded(t)
 	const startInConsole = async () => {
 		const headers = { 'sec-fetch-site': 'same-origin', origin: gateway.url, 'content-type': 'application/json' }
 		const response = await fetch(`${gateway.url}/v1/agents/${agent.name}/mcp/${id}/login`, { method: 'POST', headers })

@@ -500,7 +500,7 @@ void t.test('call timer: pauses stop the clock; each limit is named when it is r
 	t.match(await total.promise, /0\.04 s in total/)
 })
 
-void t.test('a refresher runs once at a time, and once more for all requests in the meantime', async (t) => {
+void t.test('a refresher runs one call at a time, and one more for all requests in the meantime', async (t) => {
 	let runs = 0
 	let atOnce = 0
 	const done = Promise.withResolvers<void>()

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { startGateway } from '../../support/gateway.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
 import { refused } from '../../support/refused.ts'
@@ -91,25 +91,21 @@ void t.test('a server cannot make the gateway forget a tool by listing many othe
 	t.match(shapeOf(back), { held: true, accepted: { description: 'Shapes things.' } })
 })
 
-void t.test(
-	'accepted definitions outlive the gateway, and tools are offered before their server reconnects',
-	async (t) => {
-		const file = join(folder, 'cleo')
-		writeFileSync(file, 'One.')
-		const home = mkdtempSync(join(tmpdir(), 'svc-test-'))
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		const first = await startGateway({ home })
-		await first.request('POST', '/v1/agents', { body: { name: 'cleo' } })
-		const server = stdio('own', servers.fixture, '--file', file)
-		const { id } = (await first.request('POST', '/v1/agents/cleo/mcp', { body: server })).body
-		await first.stop()
+void t.test('pins survive a restart, and tools are offered before their server reconnects', async (t) => {
+	const file = join(folder, 'cleo')
+	writeFileSync(file, 'One.')
+	const home = makeHome({}, t)
+	const first = await startGateway({ home })
+	await first.request('POST', '/v1/agents', { body: { name: 'cleo' } })
+	const server = stdio('own', servers.fixture, '--file', file)
+	const { id } = (await first.request('POST', '/v1/agents/cleo/mcp', { body: server })).body
+	await first.stop()
 
-		writeFileSync(file, 'Two.')
-		const second = await startGateway({ home })
-		t.teardown(() => second.stop())
-		const cleo = await follow(t, second, 'cleo')
-		t.equal((await callTool(cleo, 'mcp__own__echo', { text: 'back' })).result, 'back', 'at once, whatever its status')
-		const back = await until(second, 'cleo', id, ({ status }) => status === 'connected')
-		t.match(shapeOf(back), { held: true, description: 'Two.', accepted: { description: 'One.' } })
-	},
-)
+	writeFileSync(file, 'Two.')
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	const cleo = await follow(t, second, 'cleo')
+	t.equal((await callTool(cleo, 'mcp__own__echo', { text: 'back' })).result, 'back', 'at once, whatever its status')
+	const back = await until(second, 'cleo', id, ({ status }) => status === 'connected')
+	t.match(shapeOf(back), { held: true, description: 'Two.', accepted: { description: 'One.' } })
+})

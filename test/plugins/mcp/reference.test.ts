@@ -49,37 +49,34 @@ void t.test('the reference server works over each transport', async (t) => {
 	t.equal(httpOnly.status, 'error', 'http does not fall back to the older transport')
 })
 
-void t.test(
-	'a run emits the events of a call in order, and the model gets the tool as the server describes it',
-	async (t) => {
-		const ada = await follow(t, gateway, 'ada')
-		await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { provider: 'main' } } })
-		const call = { name: 'mcp__by-stdio__get-structured-content', arguments: { location: 'Chicago' } }
-		model.on('what is the weather', { tools: [call] }, 'It is cold.')
-		const run_id = await ada.complete('what is the weather')
-		t.strictSame(ada.typesOf(run_id), [
-			'run.started',
-			'message.user',
-			'model.request',
-			'model.response',
-			'mcp.called',
-			'mcp.result',
-			'model.request',
-			'model.response',
-			'message.assistant',
-			'run.completed',
-		])
-		const [first, second] = model.requests('what is the weather')
-		const offered = first?.tools?.find((tool) => tool.function.name === call.name)
-		t.match(offered?.function.description, /structured content/i)
-		t.match(offered?.function.parameters, {
-			type: 'object',
-			properties: { location: { enum: ['New York', 'Chicago', 'Los Angeles'] } },
-		})
-		const result = second?.messages.findLast((message) => message.role === 'tool')?.content
-		t.match(JSON.parse(String(result)), { temperature: Number, conditions: String }, 'once, not twice')
-	},
-)
+void t.test('a run emits the events of a call in order; the model gets the tool as described', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { provider: 'main' } } })
+	const call = { name: 'mcp__by-stdio__get-structured-content', arguments: { location: 'Chicago' } }
+	model.on('what is the weather', { tools: [call] }, 'It is cold.')
+	const run_id = await ada.complete('what is the weather')
+	t.strictSame(ada.typesOf(run_id), [
+		'run.started',
+		'message.user',
+		'model.request',
+		'model.response',
+		'mcp.called',
+		'mcp.result',
+		'model.request',
+		'model.response',
+		'message.assistant',
+		'run.completed',
+	])
+	const [first, second] = model.requests('what is the weather')
+	const offered = first?.tools?.find((tool) => tool.function.name === call.name)
+	t.match(offered?.function.description, /structured content/i)
+	t.match(offered?.function.parameters, {
+		type: 'object',
+		properties: { location: { enum: ['New York', 'Chicago', 'Los Angeles'] } },
+	})
+	const result = second?.messages.findLast((message) => message.role === 'tool')?.content
+	t.match(JSON.parse(String(result)), { temperature: Number, conditions: String }, 'once, not twice')
+})
 
 void t.test('content of a result that is not text becomes an attachment or a description', async (t) => {
 	const ada = await follow(t, gateway, 'ada')

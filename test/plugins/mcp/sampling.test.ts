@@ -144,7 +144,7 @@ void t.test('cancelling a run stops its sampling', async (t) => {
 	t.strictSame(new Set(ended.map(({ trigger }) => trigger)), new Set(['api', 'sampling']))
 })
 
-void t.test('a reload during a run does not reset its count of samplings', async (t) => {
+void t.test('a reload during a run does not reset its count of sampling requests', async (t) => {
 	const iris = await follow(t, gateway, 'iris', { config: { provider: 'held' } })
 	await add(iris, sdkServer({ sampling: true }))
 	const run_id = await iris.start('several')

@@ -26,34 +26,31 @@ t.teardown(() => gateway.stop())
 
 const post = async (path: string, body: object): Promise<Answer> => (await gateway.request('POST', path, { body })).body
 
-void t.test(
-	'a process gets the safe variables, those of its record, a proxy without a password and an empty folder',
-	async (t) => {
-		const ada = await follow(t, gateway, 'ada')
-		const { id } = await add(ada, { ...stdio('own', servers.fixture), env: { LEVEL: 'debug-everything', EMPTY: '' } })
-		const { env, cwd } = JSON.parse((await callTool(ada, 'mcp__own__environment')).result)
-		const { SVC_MCP_PROCESS: mark, ...rest } = env
-		t.match(mark, /^[0-9a-f]{32}$/)
-		t.strictSame(rest, {
-			HOME: '/home/somebody',
-			PATH: process.env.PATH,
-			LANG: 'C.UTF-8',
-			HTTPS_PROXY: 'http://proxy.example.com:3128',
-			SSL_CERT_FILE: '/etc/ssl/company.pem',
-			LEVEL: 'debug-everything',
-			EMPTY: '',
-		})
-		t.equal(cwd, join(gateway.home, 'run/mcp', mark))
-		t.strictSame(readdirSync(cwd), [])
-		t.strictSame(JSON.parse((await callTool(ada, 'mcp__own__client')).result), {
-			name: 'svc-gateway',
-			title: 'Agent Gateway',
-			version: gateway.running.gateway.status.version,
-		})
-		const { body } = await ada.call(`mcp/${id}`)
-		t.strictSame(body.env, { EMPTY: null, LEVEL: null }, 'names without values')
-	},
-)
+void t.test('a process gets the safe variables, its own env, a proxy without password, an empty folder', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	const { id } = await add(ada, { ...stdio('own', servers.fixture), env: { LEVEL: 'debug-everything', EMPTY: '' } })
+	const { env, cwd } = JSON.parse((await callTool(ada, 'mcp__own__environment')).result)
+	const { SVC_MCP_PROCESS: mark, ...rest } = env
+	t.match(mark, /^[0-9a-f]{32}$/)
+	t.strictSame(rest, {
+		HOME: '/home/somebody',
+		PATH: process.env.PATH,
+		LANG: 'C.UTF-8',
+		HTTPS_PROXY: 'http://proxy.example.com:3128',
+		SSL_CERT_FILE: '/etc/ssl/company.pem',
+		LEVEL: 'debug-everything',
+		EMPTY: '',
+	})
+	t.equal(cwd, join(gateway.home, 'run/mcp', mark))
+	t.strictSame(readdirSync(cwd), [])
+	t.strictSame(JSON.parse((await callTool(ada, 'mcp__own__client')).result), {
+		name: 'svc-gateway',
+		title: 'Agent Gateway',
+		version: gateway.running.gateway.status.version,
+	})
+	const { body } = await ada.call(`mcp/${id}`)
+	t.strictSame(body.env, { EMPTY: null, LEVEL: null }, 'names without values')
+})
 
 void t.test('a value that a program printed stays redacted after it has ended', async (t) => {
 	const abe = await follow(t, gateway, 'abe')

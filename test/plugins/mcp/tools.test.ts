@@ -1,6 +1,4 @@
 /** Tools of real MCP servers, called in runs. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
@@ -14,9 +12,7 @@ const gateway = await startGateway({ config: `mcp: {call_timeout_s: ${CALL_TIMEO
 t.teardown(() => gateway.stop())
 
 void t.test('a file server reads only in its folder', async (t) => {
-	const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
-	t.teardown(() => rmSync(folder, { recursive: true }))
-	writeFileSync(join(folder, 'note.txt'), 'remember the milk')
+	const folder = t.testdir({ 'note.txt': 'remember the milk' })
 	const dora = await follow(t, gateway, 'dora')
 	await add(dora, stdio('files', servers.files, folder))
 	const read = await callTool(dora, 'mcp__files__read_text_file', { path: join(folder, 'note.txt') })
@@ -26,8 +22,7 @@ void t.test('a file server reads only in its folder', async (t) => {
 })
 
 void t.test('a server keeps its state between calls and runs', async (t) => {
-	const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
-	t.teardown(() => rmSync(folder, { recursive: true }))
+	const folder = t.testdir({})
 	const emma = await follow(t, gateway, 'emma')
 	await add(emma, {
 		...stdio('graph', servers.memory),
@@ -71,29 +66,26 @@ void t.test('stopping a run cancels its call at the server', async (t) => {
 	t.equal(cancelled.length, 1)
 })
 
-void t.test(
-	'a server stays usable after noise on its output, a failed tool and results that are too long',
-	async (t) => {
-		const ida = await follow(t, gateway, 'ida')
-		const { id } = await add(ida, stdio('own', servers.fixture))
-		t.equal((await callTool(ida, 'mcp__own__noise')).result, 'made noise')
-		const { body } = await ida.call(`mcp/${id}`)
-		t.match(body.stderr, /ready to serve/)
-		t.match(body.stderr, /only messages belong\] this is no message/)
-		t.match(await callTool(ida, 'mcp__own__fail'), {
-			event_type: 'mcp.failed',
-			code: 'mcp_failed',
-			message: 'it went wrong',
-		})
+void t.test('a server stays usable after noise on its output, a failed tool and oversized results', async (t) => {
+	const ida = await follow(t, gateway, 'ida')
+	const { id } = await add(ida, stdio('own', servers.fixture))
+	t.equal((await callTool(ida, 'mcp__own__noise')).result, 'made noise')
+	const { body } = await ida.call(`mcp/${id}`)
+	t.match(body.stderr, /ready to serve/)
+	t.match(body.stderr, /only messages belong\] this is no message/)
+	t.match(await callTool(ida, 'mcp__own__fail'), {
+		event_type: 'mcp.failed',
+		code: 'mcp_failed',
+		message: 'it went wrong',
+	})
 
-		const run_id = await ida.complete('/tool mcp__own__long {"size": 1000000}')
-		t.match((await ida.heard(run_id, 'mcp.result')).payload.result, /^x+… \[cut: \d+ more characters\]$/)
-		t.equal((await callTool(ida, 'mcp__own__list', { count: 100 })).result, 'made a list')
-		const flood = await callTool(ida, 'mcp__own__list', { count: 50_000 })
-		t.match(flood.message, /a list of more than 100 messages/)
-		const fatal = await callTool(ida, 'mcp__own__long', { size: 5_000_000 })
-		t.match(fatal, { event_type: 'mcp.failed', code: 'mcp_failed', message: /interrupted.*more than 4194304 bytes/ })
-		const reconnected = await until(gateway, 'ida', id, ({ status }) => status === 'connected')
-		t.match(reconnected.last_error.message, /more than 4194304 bytes/)
-	},
-)
+	const run_id = await ida.complete('/tool mcp__own__long {"size": 1000000}')
+	t.match((await ida.heard(run_id, 'mcp.result')).payload.result, /^x+… \[cut: \d+ more characters\]$/)
+	t.equal((await callTool(ida, 'mcp__own__list', { count: 100 })).result, 'made a list')
+	const flood = await callTool(ida, 'mcp__own__list', { count: 50_000 })
+	t.match(flood.message, /a list of more than 100 messages/)
+	const fatal = await callTool(ida, 'mcp__own__long', { size: 5_000_000 })
+	t.match(fatal, { event_type: 'mcp.failed', code: 'mcp_failed', message: /interrupted.*more than 4194304 bytes/ })
+	const reconnected = await until(gateway, 'ida', id, ({ status }) => status === 'connected')
+	t.match(reconnected.last_error.message, /more than 4194304 bytes/)
+})

@@ -1,8 +1,6 @@
 /** Compaction: what is merged, what happens to the originals, and what an interrupted compaction leaves. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
-import type { Context } from '../../../core/plugin.ts'
 import { consolidatedIn, promptOf } from '../../../plugins/memory/compaction/consolidation.ts'
 import { hashTerms } from '../../../plugins/memory/hashing.ts'
 import { termsOf } from '../../../plugins/memory/words.ts'
@@ -11,15 +9,13 @@ import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
+import { contextPlugin } from '../../support/plugin-context.ts'
 import { refused } from '../../support/refused.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 
-const world = globalThis as { lent?: Context }
-const lender = {
-	'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lent = ctx } }",
-}
+const { files, context } = contextPlugin()
 
 async function fill(gateway: TestGateway, contents: readonly string[]): Promise<string[]> {
 	const ids: string[] = []
@@ -48,8 +44,9 @@ async function compact(agent: Followed): Promise<Answer> {
 
 const TWICE = ['Rex is a dog.', 'The bill is paid.', 'rex is THE dog', 'Rex is a dog. He is seven.', 'Rex is no dog.']
 
-const withoutModel = await startGateway({ config: 'plugins:\n  lender: true\n', files: lender })
+const withoutModel = await startGateway({ config: 'plugins: {lender: true}\n', files })
 t.teardown(() => withoutModel.stop())
+const lent = context()
 const model = await startModelServer()
 const held = await startHeldModel()
 const modelled = await startGateway({
@@ -105,44 +102,41 @@ void t.test('a replaced memory is not merged with a current one', async (t) => {
 	t.match((await all(gateway)).at(-1), { id: rome, replaced_by: oslo.id })
 })
 
-void t.test(
-	'a replaced memory links to the memory its successor was merged into; an undo restores the link',
-	async (t) => {
-		const { gateway, agent } = await offline(t)
-		const store = async (content: string, replaces: string[] = []): Promise<string> =>
-			(await agent.call('memory', { content, replaces })).body.id
-		const found = async (): Promise<Answer> => (await agent.call('memory/search?q=Where%20lives%20Bob&limit=2')).body
-		const rome = await store('Bob lives in Rome now.')
-		const oslo = await store('Oslo, because of the job.', [rome])
-		await store('Oslo, because of the job. Since May.')
-		const linked = async (): Promise<unknown> => (await all(gateway)).find(({ id }) => id === rome)?.replaced_by
+void t.test('a replaced memory links to the merged form of its successor; an undo restores the link', async (t) => {
+	const { gateway, agent } = await offline(t)
+	const store = async (content: string, replaces: string[] = []): Promise<string> =>
+		(await agent.call('memory', { content, replaces })).body.id
+	const found = async (): Promise<Answer> => (await agent.call('memory/search?q=Where%20lives%20Bob&limit=2')).body
+	const rome = await store('Bob lives in Rome now.')
+	const oslo = await store('Oslo, because of the job.', [rome])
+	await store('Oslo, because of the job. Since May.')
+	const linked = async (): Promise<unknown> => (await all(gateway)).find(({ id }) => id === rome)?.replaced_by
 
-		const first = await compact(agent)
-		const merged = (await all(gateway)).find(({ content }) => content.includes('May'))
-		t.equal(await linked(), merged.id)
-		t.strictSame(
-			(await found()).map(({ id }: Answer) => id),
-			[merged.id, rome],
-			'the outdated one is found below its successor',
-		)
-		await store('Oslo, because of the job. Since May. In a flat.')
-		const second = await compact(agent)
-		t.not(await linked(), merged.id)
-		for (const [{ compaction_id }, id] of [
-			[second, merged.id],
-			[first, oslo],
-		] as const) {
-			await agent.call(`memory/compactions/${compaction_id}/undo`, {})
-			t.equal(await linked(), id)
-		}
+	const first = await compact(agent)
+	const merged = (await all(gateway)).find(({ content }) => content.includes('May'))
+	t.equal(await linked(), merged.id)
+	t.strictSame(
+		(await found()).map(({ id }: Answer) => id),
+		[merged.id, rome],
+		'the outdated one is found below its successor',
+	)
+	await store('Oslo, because of the job. Since May. In a flat.')
+	const second = await compact(agent)
+	t.not(await linked(), merged.id)
+	for (const [{ compaction_id }, id] of [
+		[second, merged.id],
+		[first, oslo],
+	] as const) {
+		await agent.call(`memory/compactions/${compaction_id}/undo`, {})
+		t.equal(await linked(), id)
+	}
 
-		await compact(agent)
-		t.equal((await agent.call('memory', { content: 'Bob lives in Rome now.' })).body.id, rome)
-		const now = await all(gateway)
-		t.notOk(now.find(({ id }) => id === rome).replaced_by, 'stored again, it is current again')
-		t.equal(now.find(({ content }) => content.includes('flat')).replaced_by, rome)
-	},
-)
+	await compact(agent)
+	t.equal((await agent.call('memory', { content: 'Bob lives in Rome now.' })).body.id, rome)
+	const now = await all(gateway)
+	t.notOk(now.find(({ id }) => id === rome).replaced_by, 'stored again, it is current again')
+	t.equal(now.find(({ content }) => content.includes('flat')).replaced_by, rome)
+})
 
 void t.test('a memory that replaced a merged one replaces its originals after an undo', async (t) => {
 	const { gateway, agent } = await offline(t)
@@ -232,10 +226,9 @@ void t.test('forgetting a memory while its compaction is undone does not stop th
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, ['One.', 'one', 'Two.', 'two'])
 	const { compaction_id } = await compact(agent)
-	const ctx = world.lent as Context
 	const made = (await all(gateway)).find(({ content }) => content === 'one')
 	const forgotten = Promise.withResolvers<void>()
-	const { store } = ctx
+	const { store } = lent
 	const { commit } = store
 	// Forgets it after its group is read and before the commit that restores its originals.
 	store.commit = async (scope, ops) => {
@@ -274,9 +267,9 @@ void t.test('forgetting a merged memory also removes its originals', async (t) =
 	const { compaction_id } = await compact(agent)
 	const made = (await all(gateway)).find(({ content }) => content === 'ONE!')
 	t.equal((await gateway.request('DELETE', `/v1/agents/ada/memory/${made.id}`)).status, 204)
-	const uid = (await world.lent?.use('agents').get('ada'))?.uid ?? ''
+	const { uid } = await lent.use('agents').get('ada')
 	const left: string[] = []
-	for await (const { value } of world.lent?.store.list([`agent:${uid}`]) ?? []) left.push(JSON.stringify(value))
+	for await (const { value } of lent.store.list([`agent:${uid}`])) left.push(JSON.stringify(value))
 	t.notMatch(left.join('\n'), /"one"|"One\."|"ONE!"/i)
 	t.equal((await agent.call(`memory/compactions/${compaction_id}/undo`, {})).status, 200)
 	t.strictSame(textsOf(await all(gateway)), ['Two.'], 'an undo does not restore them')
@@ -358,13 +351,13 @@ void t.test('a second compaction is refused while one is running', async (t) => 
 })
 
 void t.test('a compaction that a crash interrupted is completed, or has changed nothing', async (t) => {
-	const home = makeHome({ config: 'plugins:\n  lender: true\n', files: lender })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'plugins: {lender: true}\n', files }, t)
 	const first = await startGateway({ home })
+	const { store, use } = context()
 	await first.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const ids = await fill(first, ['Alpha.', 'alpha', 'Beta.', 'beta', 'Gamma.'])
-	const { uid } = (await world.lent?.use('agents').get('ada')) ?? { uid: '' }
-	const scope = `agent:${uid}`
+	const scopeOf = async (agent: string): Promise<string> => `agent:${(await use('agents').get(agent)).uid}`
+	const scope = await scopeOf('ada')
 	const record = {
 		agent: 'ada',
 		started_at: new Date().toISOString(),
@@ -374,8 +367,7 @@ void t.test('a compaction that a crash interrupted is completed, or has changed 
 		merged: 0,
 		error: null,
 	}
-	const put = (key: string[], value: object): Promise<unknown> | undefined =>
-		world.lent?.store.put([scope, ...key] as [string], value)
+	const put = (key: string[], value: object): Promise<unknown> => store.put([scope, ...key], value)
 	// c1: the process was killed while it planned; c2: it was killed after it had written its plan.
 	await put(['memory-compaction', 'c1'], { ...record, compaction_id: 'c1', status: 'planning' })
 	await put(['memory-compaction', 'c2'], { ...record, compaction_id: 'c2', status: 'applying' })
@@ -386,10 +378,10 @@ void t.test('a compaction that a crash interrupted is completed, or has changed 
 	}
 	// c3: the plan cannot be read.
 	await first.request('POST', '/v1/agents', { body: { name: 'aaron' } })
-	const { uid: damaged } = (await world.lent?.use('agents').get('aaron')) ?? { uid: '' }
+	const damaged = await scopeOf('aaron')
 	const unreadable = { ...record, agent: 'aaron', compaction_id: 'c3', status: 'applying' }
-	await world.lent?.store.put([`agent:${damaged}`, 'memory-compaction', 'c3'], unreadable)
-	await world.lent?.store.put([`agent:${damaged}`, 'memory-group', 'c3', '0'], {})
+	await store.put([damaged, 'memory-compaction', 'c3'], unreadable)
+	await store.put([damaged, 'memory-group', 'c3', '0'], {})
 	await first.stop()
 
 	const second = await startGateway({ home })

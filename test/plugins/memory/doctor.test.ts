@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { RequestListener } from 'node:http'
 import t from 'tap'
@@ -16,11 +15,8 @@ async function check(
 	answer: RequestListener,
 ): Promise<Finding[] | undefined> {
 	const { url, stop } = await listenOnLoopback(createServer(answer))
-	const home = makeHome({ config: config(url) })
-	t.teardown(async () => {
-		await stop()
-		rmSync(home, { recursive: true, force: true })
-	})
+	t.teardown(stop)
+	const home = makeHome({ config: config(url) }, t)
 	await using context = await openCheckContext({ home, env: { PATH: process.env.PATH } })
 	// Awaited here, since the context ends with this function.
 	return await doctor.checks[0]?.run(context)

@@ -1,5 +1,4 @@
 /** Embeddings from a real server over HTTP, which may fail. */
-import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -38,13 +37,9 @@ async function setUp(t: Test): Promise<Setup> {
 	})
 	const provider = (embedding: string): string =>
 		`    kind: openai\n    base_url: ${model.url}\n    model: chat\n    embedding_model: ${embedding}\n`
-	const home = makeHome({
-		config: `providers:\n  one:\n${provider('small')}  two:\n${provider('larger')}default_provider: one\n`,
-	})
-	t.teardown(async () => {
-		await model.stop()
-		rmSync(home, { recursive: true, force: true })
-	})
+	const config = `providers:\n  one:\n${provider('small')}  two:\n${provider('larger')}default_provider: one\n`
+	const home = makeHome({ config }, t)
+	t.teardown(() => model.stop())
 	return {
 		model,
 		home,

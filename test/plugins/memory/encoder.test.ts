@@ -1,5 +1,5 @@
 /** The sentence encoder in the home: memories are found by meaning without a server. */
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -11,35 +11,31 @@ import { eventually } from '../../support/wait.ts'
 
 const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url))
 
-void t.test(
-	'without the encoder the gateway shows the command that installs it, and uses it once it is installed',
-	async (t) => {
-		const home = makeHome({ config: 'memory:\n  embedder: local\n' })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		const gateway = await startGateway({ home })
-		t.teardown(() => gateway.stop())
-		const state = async (): Promise<string | null> => {
-			const { body } = await gateway.request('GET', '/v1/plugins')
-			return body.find(({ name }: { name: string }) => name === 'memory').last_error
-		}
-		t.match(await state(), /svc memory encoder/)
-		await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-		for (const content of ['The physician of the family is Mrs Okafor.', 'The plumber came on Friday.'])
-			await gateway.request('POST', '/v1/agents/ada/memory', { body: { content } })
-		const search = () => gateway.request('GET', '/v1/agents/ada/memory/search?q=who+is+our+doctor')
-		t.strictSame((await search()).body, [], 'nothing is found by words')
+void t.test('without the encoder, the gateway shows how to install it, and uses it once it is there', async (t) => {
+	const home = makeHome({ config: 'memory:\n  embedder: local\n' }, t)
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const state = async (): Promise<string | null> => {
+		const { body } = await gateway.request('GET', '/v1/plugins')
+		return body.find(({ name }: { name: string }) => name === 'memory').last_error
+	}
+	t.match(await state(), /svc memory encoder/)
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	for (const content of ['The physician of the family is Mrs Okafor.', 'The plumber came on Friday.'])
+		await gateway.request('POST', '/v1/agents/ada/memory', { body: { content } })
+	const search = () => gateway.request('GET', '/v1/agents/ada/memory/search?q=who+is+our+doctor')
+	t.strictSame((await search()).body, [], 'nothing is found by words')
 
-		mkdirSync(join(home, 'encoder'))
-		symlinkSync(modules, join(home, 'encoder/node_modules'))
-		// The first search starts the embedding of the memories in the background.
-		const found = await eventually(async () => {
-			const { body } = await search()
-			return body.length === 2 ? body : undefined
-		})
-		t.match(found[0], { content: /physician/ })
-		t.equal(await state(), null)
-	},
-)
+	mkdirSync(join(home, 'encoder'))
+	symlinkSync(modules, join(home, 'encoder/node_modules'))
+	// The first search starts the embedding of the memories in the background.
+	const found = await eventually(async () => {
+		const { body } = await search()
+		return body.length === 2 ? body : undefined
+	})
+	t.match(found[0], { content: /physician/ })
+	t.equal(await state(), null)
+})
 
 void t.test('any text gets a vector, and failures are reported', async (t) => {
 	await using encoder = encoderIn(join(modules, '..'))

@@ -1,5 +1,4 @@
 /** kill -9 while memories are stored: acknowledged memories are kept and found, by words and by the graph. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { spawnGateway } from '../../support/process.ts'
@@ -9,8 +8,7 @@ const KILLS = Number(process.env.MEMORY_KILLS ?? 1)
 const CLIENTS = 8
 
 void t.test(`no memory is lost in ${KILLS} kills`, { timeout: 60_000 + KILLS * 20_000 }, async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({}, t)
 	const kept = new Map<string, string>()
 	const forgotten = new Set<string>()
 	const contents = sentences(100_000).values()

@@ -1,5 +1,4 @@
 /** Automatic recall: memories that a model gets with a prompt. */
-import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { RequestListener } from 'node:http'
 import { json } from 'node:stream/consumers'
@@ -127,8 +126,7 @@ void t.test('the gateway waits for a late embedder again after a minute, whateve
 })
 
 void t.test('a run that continues after a crash has the same memories as before', async (t) => {
-	const home = makeHome({ config })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config }, t)
 	const first = await spawnGateway(home)
 	const post = (path: string, body: object) => send(`${first.url}/v1/agents${path}`, 'POST', { body })
 	await post('', { name: 'bob' })

@@ -7,19 +7,14 @@ import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { LongTermMemory } from '../../../plugins/memory/contract.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
-
-const world = globalThis as { lent?: Context }
+import { contextPlugin } from '../../support/plugin-context.ts'
 
 async function open(t: Test): Promise<{ gateway: TestGateway; ctx: Context; memory: LongTermMemory; ada: AgentRef }> {
-	const gateway = await startGateway({
-		config: 'plugins:\n  lender: true\n',
-		files: {
-			'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lent = ctx } }",
-		},
-	})
+	const { files, context } = contextPlugin()
+	const gateway = await startGateway({ config: 'plugins: {lender: true}\n', files })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const ctx = world.lent as Context
+	const ctx = context()
 	return { gateway, ctx, memory: ctx.use('memory'), ada: await ctx.use('agents').get('ada') }
 }
 
