@@ -1,5 +1,4 @@
 /** Sessions continue after a restart of the gateway: most clients do not open another one, and would fail until their own restart. */
-import { rmSync } from 'node:fs'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
@@ -18,12 +17,9 @@ const ping = { jsonrpc: '2.0', id: 9, method: 'ping' }
 
 /** Returns a function that starts the gateway of one home, and restarts it when called again. */
 async function restartable(t: Test, settings = 'true'): Promise<() => Promise<TestGateway>> {
-	const home = makeHome({ config: `plugins: {mcp-server: ${settings}}\n` })
+	const home = makeHome({ config: `plugins: {mcp-server: ${settings}}\n` }, t)
 	let gateway: TestGateway | undefined
-	t.teardown(async () => {
-		await gateway?.stop()
-		rmSync(home, { recursive: true, force: true })
-	})
+	t.teardown(() => gateway?.stop())
 	return async () => {
 		await gateway?.stop()
 		gateway = await startGateway({ home })

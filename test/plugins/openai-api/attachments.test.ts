@@ -16,7 +16,7 @@ const newestRun = async (agent: string): Promise<Answer> => {
 	return surface.run(run?.run_id ?? '')
 }
 
-void t.test('parts of a chat completion', async (t) => {
+void t.test('the parts of a chat completion reach the model', async (t) => {
 	await surface.agent('ada')
 	const { choices } = await openai.chat.completions.create({
 		model: 'svc/ada',
@@ -48,7 +48,7 @@ void t.test('parts of a chat completion', async (t) => {
 	})
 })
 
-void t.test('images of earlier messages and of results of tools; what has gone is told', async (t) => {
+void t.test('images of earlier messages are sent; one that cannot be loaded becomes a note', async (t) => {
 	await surface.agent('bob')
 	const call = { id: 'call_1', type: 'function' as const, function: { name: 'look', arguments: '{}' } }
 	await openai.chat.completions.create({
@@ -64,13 +64,13 @@ void t.test('images of earlier messages and of results of tools; what has gone i
 		],
 	})
 	const body = requests().at(-1)
-	const said = JSON.stringify(body)
-	t.ok(said.includes(cat) && said.includes(dog))
-	t.match(said, /\[attachments are left out: /)
+	const text = JSON.stringify(body)
+	t.ok(text.includes(cat) && text.includes(dog))
+	t.match(text, /\[attachments are left out: /)
 	t.match(await newestRun('bob'), { prompt: '', attachments: [{ type: 'image' }] })
 })
 
-void t.test('parts of a response, and the responses that continue it', async (t) => {
+void t.test('the parts of a response reach the model, also when it is continued', async (t) => {
 	await surface.agent('carl')
 	const first = await openai.responses.create({
 		model: 'svc/carl',
@@ -92,21 +92,21 @@ void t.test('parts of a response, and the responses that continue it', async (t)
 		{ file: { filename: 'terms.pdf' } },
 	])
 	await openai.responses.create({ model: 'svc/carl', input: 'And now?', previous_response_id: first.id })
-	t.ok(JSON.stringify(requests().at(-1)).includes(cat), 'the image is still shown')
+	t.ok(JSON.stringify(requests().at(-1)).includes(cat), 'the image is sent again')
 })
 
-void t.test('a body may be larger than others where it holds attachments', async (t) => {
+void t.test('a body with attachments can be larger than others', async (t) => {
 	await surface.agent('dora')
 	const large = dataUrl('image/png', png('x'.repeat(3_000_000)))
 	await openai.chat.completions.create({
 		model: 'svc/dora',
 		messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: large } }] }],
 	})
-	// aimock keeps the size of a large body, and not the body.
+	// aimock keeps the size of a large body instead of the body.
 	t.ok(requests().at(-1).originalByteSize > large.length)
 })
 
-void t.test('what cannot be taken is refused with its place', async (t) => {
+void t.test('invalid parts are refused with their position', async (t) => {
 	await surface.agent('eve')
 	const refused = async (
 		part: object,

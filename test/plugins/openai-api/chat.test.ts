@@ -1,9 +1,9 @@
-/** Chat completions, by OpenAI's own client. */
+/** Chat completions, by OpenAI's client. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Reply } from '../../support/model-server.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
-import { clientOf, refusal, startSurface } from './client.ts'
+import { clientOf, refusal, startSurface, userMessages } from './client.ts'
 import { said } from '../../support/said.ts'
 
 const surface = await startSurface(t, '{user_is_conversation: true}')
@@ -12,7 +12,7 @@ const openai = surface.client()
 await surface.agent('ada', { persona: 'You are Ada.', config: { max_tokens: 300 } })
 await surface.agent('off', { config: { provider: 'offline' } })
 
-void t.test('agents are models, by their full names and by their own', async (t) => {
+void t.test('agents are models, with and without the prefix svc/', async (t) => {
 	const { data } = await openai.models.list()
 	t.strictSame(
 		data.map(({ id, object, owned_by }) => ({ id, object, owned_by })),
@@ -21,11 +21,11 @@ void t.test('agents are models, by their full names and by their own', async (t)
 	t.strictSame(await openai.models.retrieve('svc/ada'), data[0])
 	t.strictSame(await openai.models.retrieve('ada'), data[0])
 	const { body } = await gateway.request('GET', '/v1/models/svc/ada')
-	t.equal(body.id, 'svc/ada', 'a slash need not be encoded')
+	t.equal(body.id, 'svc/ada', 'a slash does not need encoding')
 	t.match(await refusal(openai.models.retrieve('svc/nobody')), { status: 404, code: 'model_not_found', param: 'model' })
 })
 
-void t.test('the answer is that of a run with what the request says', async (t) => {
+void t.test('the answer is that of a run with the messages and parameters of the request', async (t) => {
 	model.on('capital', { text: 'Paris.', usage: { prompt_tokens: 50, completion_tokens: 5 } })
 	const { data, response } = await openai.chat.completions
 		.create({
@@ -72,42 +72,42 @@ void t.test('the answer is that of a run with what the request says', async (t) 
 		prompt: 'One question.\n\nThe capital of France?',
 		answer: 'Paris.',
 	})
-	const [asked] = model.requests('capital')
-	t.strictSame(said(asked?.messages), [
+	const [request] = model.requests('capital')
+	t.strictSame(said(request?.messages), [
 		{ role: 'system', content: 'You are Ada.\n\nBe brief.\n\nSpeak English.' },
 		{ role: 'user', content: 'Ann: Hello' },
 		{ role: 'assistant', content: 'Good day.' },
 		{ role: 'user', content: 'One question.\n\nThe capital of France?' },
 	])
-	t.match(asked, { temperature: 0.25, top_p: 0.5, seed: 7, stop: ['END'], presence_penalty: 0.125, max_tokens: 40 })
-	t.notOk(asked && 'frequency_penalty' in asked)
+	t.match(request, { temperature: 0.25, top_p: 0.5, seed: 7, stop: ['END'], presence_penalty: 0.125, max_tokens: 40 })
+	t.notOk(request && 'frequency_penalty' in request)
 })
 
-void t.test('what the operator bounds stays bounded, and what a request asks for is gone with it', async (t) => {
+void t.test("the operator's limits apply, and the parameters of a request apply to it alone", async (t) => {
 	model.on('long story', { text: 'Once upon', finishReason: 'length' })
 	const one = await openai.chat.completions.create({
 		model: 'ada',
-		messages: [{ role: 'user', content: 'A long story' }],
+		messages: userMessages('A long story'),
 		max_tokens: 9_000,
 		temperature: 1.5,
 	})
 	t.equal(one.choices[0]?.finish_reason, 'length')
-	await openai.chat.completions.create({ model: 'ada', messages: [{ role: 'user', content: 'A long story' }] })
+	await openai.chat.completions.create({ model: 'ada', messages: userMessages('A long story') })
 	const [first, second] = model.requests('long story')
 	t.match(first, { max_tokens: 300, temperature: 1.5 })
 	t.equal(second?.max_tokens, 300)
 	t.notOk(second && 'temperature' in second)
-	t.equal(said(second?.messages).length, 2, 'a request knows nothing of the one before')
+	t.equal(said(second?.messages).length, 2, 'without the messages of the earlier request')
 })
 
-void t.test('a stream has the role, pieces, the finish, the usage where it is asked for, and [DONE]', async (t) => {
+void t.test('a stream has the role, pieces, the finish reason, the usage if requested, and [DONE]', async (t) => {
 	model.on('stream it', {
 		text: 'One two three four',
 		chunkSize: 4,
 		pauseMs: 40,
 		usage: { prompt_tokens: 9, completion_tokens: 4 },
 	})
-	const messages = [{ role: 'user' as const, content: 'stream it' }]
+	const messages = userMessages('stream it')
 	const reply = await gateway.request<string>('POST', '/v1/chat/completions', {
 		body: { model: 'svc/ada', messages, stream: true, stream_options: { include_usage: true } },
 	})
@@ -128,32 +128,32 @@ void t.test('a stream has the role, pieces, the finish, the usage where it is as
 	for (const chunk of chunks) t.equal(chunk.object, 'chat.completion.chunk')
 
 	const helper = openai.chat.completions.stream({ model: 'svc/ada', messages })
-	let heard = ''
-	helper.on('content.delta', ({ delta }) => void (heard += delta))
+	let streamed = ''
+	helper.on('content.delta', ({ delta }) => void (streamed += delta))
 	t.match(await helper.finalChatCompletion(), {
 		choices: [{ message: { content: 'One two three four' }, finish_reason: 'stop' }],
 	})
-	t.equal(heard, 'One two three four')
+	t.equal(streamed, 'One two three four')
 })
 
-void t.test('what the agent says beside its calls of tools belongs to the answer, streamed or not', async (t) => {
+void t.test("text beside the agent's own tool calls is part of the answer, streamed or not", async (t) => {
 	const script: Reply[] = [
 		{ text: 'Let me see.', tools: [{ name: 'memory_stm_read', arguments: {} }] },
 		'Nothing there.',
 	]
 	model.on('look up A', ...script)
 	model.on('look up B', ...script)
-	const ask = { model: 'ada', messages: [{ role: 'user' as const, content: 'look up A' }] }
+	const ask = { model: 'ada', messages: userMessages('look up A') }
 	const whole = await openai.chat.completions.create(ask)
 	t.equal(whole.choices[0]?.message.content, 'Let me see.\n\nNothing there.')
-	ask.messages = [{ role: 'user', content: 'look up B' }]
+	ask.messages = userMessages('look up B')
 	let text = ''
 	for await (const { choices } of await openai.chat.completions.create({ ...ask, stream: true }))
 		text += choices[0]?.delta.content ?? ''
 	t.equal(text, 'Let me see.\n\nNothing there.')
 })
 
-void t.test('`user` names a conversation that the gateway keeps, the header one too', async (t) => {
+void t.test('`user` or the header names a conversation that the gateway keeps', async (t) => {
 	for (const n of [1, 2, 3, 4]) model.on(`step ${n}`, `did ${n}`)
 	const say = async (content: string, more: object, headers: Record<string, string> = {}): Promise<void> => {
 		const messages = [
@@ -167,28 +167,28 @@ void t.test('`user` names a conversation that the gateway keeps, the header one 
 	await say('step 2', { user: 'ann@example.com' })
 	await say('step 3', { user: 'Übermut 3' })
 	await say('step 4', { user: 'somebody' }, { 'x-svc-conversation': 'ann@example.com' })
-	const told = (n: number) =>
+	const messagesOf = (n: number) =>
 		said(model.requests(`step ${n}`)[0]?.messages)
 			.slice(1)
 			.map(({ content }) => content)
-	t.strictSame(told(1), ['step 1'])
-	t.strictSame(told(2), ['step 1', 'did 1', 'step 2'])
-	t.strictSame(told(3), ['step 3'])
-	t.strictSame(told(4), ['step 1', 'did 1', 'step 2', 'did 2', 'step 4'])
+	t.strictSame(messagesOf(1), ['step 1'])
+	t.strictSame(messagesOf(2), ['step 1', 'did 1', 'step 2'])
+	t.strictSame(messagesOf(3), ['step 3'])
+	t.strictSame(messagesOf(4), ['step 1', 'did 1', 'step 2', 'did 2', 'step 4'])
 	const history = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:local:ann@example.com')
 	t.strictSame(
 		history.body.map(({ content }: { content: string }) => content),
 		['step 1', 'did 1', 'step 2', 'did 2', 'step 4', 'did 4'],
 	)
 	const session = await gateway.request('GET', '/v1/agents/ada/history')
-	t.strictSame(session.body, [], "the API's own session knows nothing of it")
+	t.strictSame(session.body, [], "the API's own session is separate")
 })
 
-void t.test('a question is the answer: the next message of a kept conversation answers it', async (t) => {
+void t.test('a question is returned as the answer; the next message of the conversation answers it', async (t) => {
 	const prompt = '/tool ask {"question":"Which one?","options":["red","blue"]}'
 	const ask = (content: string, user?: string) =>
 		openai.chat.completions
-			.create({ model: 'off', messages: [{ role: 'user', content }], ...(user !== undefined && { user }) })
+			.create({ model: 'off', messages: userMessages(content), ...(user !== undefined && { user }) })
 			.withResponse()
 	const runOf = ({ response }: { response: { headers: Headers } }) =>
 		surface.run(response.headers.get('x-svc-run-id') ?? '')
@@ -206,43 +206,40 @@ void t.test('a question is the answer: the next message of a kept conversation a
 	t.strictSame((await gateway.request('GET', '/v1/agents/off/questions')).body, [])
 })
 
-void t.test(
-	'an approval is the answer: the next message decides, and the call is made once, as approved',
-	async (t) => {
-		await surface.agent('careful', { config: { provider: 'offline', tools: { ask: ['memory.store'] } } })
-		const say = async (content: string, user?: string): Promise<string> => {
-			const body = {
-				model: 'careful',
-				messages: [{ role: 'user' as const, content }],
-				...(user !== undefined && { user }),
-			}
-			return (await openai.chat.completions.create(body)).choices[0]?.message.content ?? ''
+void t.test('an approval is requested in the answer; the next message decides, and the call runs once', async (t) => {
+	await surface.agent('careful', { config: { provider: 'offline', tools: { ask: ['memory.store'] } } })
+	const say = async (content: string, user?: string): Promise<string> => {
+		const body = {
+			model: 'careful',
+			messages: userMessages(content),
+			...(user !== undefined && { user }),
 		}
-		const stored = async (): Promise<string[]> =>
-			(await gateway.request('GET', '/v1/agents/careful/memory')).body.memories.map(
-				({ content }: { content: string }) => content,
-			)
-		const prompt = '/tool memory.store {"content": "written by the model"}'
-		t.match(await say(prompt, 'fay'), /memory\.store.*needs approval[^]*written by the model/)
-		t.match(await refusal(say('perhaps', 'fay')), { status: 400, message: /approve/ })
-		t.strictSame(await stored(), [])
-		t.match(await say('edit {"content": "written by a person"}', 'fay'), /a person changed the arguments/)
-		t.strictSame(await stored(), ['written by a person'])
+		return (await openai.chat.completions.create(body)).choices[0]?.message.content ?? ''
+	}
+	const stored = async (): Promise<string[]> =>
+		(await gateway.request('GET', '/v1/agents/careful/memory')).body.memories.map(
+			({ content }: { content: string }) => content,
+		)
+	const prompt = '/tool memory.store {"content": "written by the model"}'
+	t.match(await say(prompt, 'fay'), /memory\.store.*needs approval[^]*written by the model/)
+	t.match(await refusal(say('perhaps', 'fay')), { status: 400, message: /approve/ })
+	t.strictSame(await stored(), [])
+	t.match(await say('edit {"content": "written by a person"}', 'fay'), /a person changed the arguments/)
+	t.strictSame(await stored(), ['written by a person'])
 
-		t.match(await say(prompt, 'fay'), /needs approval/)
-		t.match(await say('refuse not today', 'fay'), /not today/)
-		t.match(await say(prompt), /needs approval/, 'without a kept conversation nobody can answer')
-		t.strictSame(await stored(), ['written by a person'])
-		t.strictSame((await gateway.request('GET', '/v1/agents/careful/questions')).body, [])
-	},
-)
+	t.match(await say(prompt, 'fay'), /needs approval/)
+	t.match(await say('refuse not today', 'fay'), /not today/)
+	t.match(await say(prompt), /needs approval/, 'without a named conversation nobody can answer')
+	t.strictSame(await stored(), ['written by a person'])
+	t.strictSame((await gateway.request('GET', '/v1/agents/careful/questions')).body, [])
+})
 
-void t.test('what a sub-agent asks is the answer too, and the next message goes to it', async (t) => {
+void t.test('the question of a sub-agent is returned as the answer, and the next message answers it', async (t) => {
 	const spawn = (prompt: string): string => `/tool subagent.spawn ${JSON.stringify({ prompt })}`
 	const prompt = spawn(spawn('/tool ask {"question":"Which one?","options":["red","blue"]}'))
 	const text = 'A sub-agent asks:\n\nWhich one?\n- red\n- blue'
 	const create = (content: string, more: object) => {
-		const body = { model: 'off', messages: [{ role: 'user' as const, content }], ...more }
+		const body = { model: 'off', messages: userMessages(content), ...more }
 		return openai.chat.completions.create(body).withResponse()
 	}
 	const runOf = ({ response }: { response: { headers: Headers } }) =>
@@ -252,7 +249,7 @@ void t.test('what a sub-agent asks is the answer too, and the next message goes 
 		model: 'off',
 		user: 'eve',
 		stream: true,
-		messages: [{ role: 'user', content: prompt }],
+		messages: userMessages(prompt),
 	})
 	let streamed = ''
 	for await (const { choices } of stream) streamed += choices[0]?.delta.content ?? ''
@@ -274,8 +271,8 @@ void t.test('what a sub-agent asks is the answer too, and the next message goes 
 	t.strictSame((await gateway.request('GET', '/v1/agents/off/questions')).body, [])
 })
 
-void t.test('errors have the shape that clients read, and name the field', async (t) => {
-	const messages = [{ role: 'user' as const, content: 'x' }]
+void t.test("errors have the format of OpenAI's API, and name the field", async (t) => {
+	const messages = userMessages('x')
 	const create = (more: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...more }))
 	t.match(await create({ model: 'svc/nobody' }), {
 		status: 404,
@@ -284,7 +281,7 @@ void t.test('errors have the shape that clients read, and name the field', async
 		code: 'model_not_found',
 		message: /there is no model "svc\/nobody"/,
 	})
-	const wrong: [object, string, RegExp][] = [
+	const invalid: [object, string, RegExp][] = [
 		[{ n: 2 }, 'n', /n must be 1/],
 		[{ logprobs: true }, 'logprobs', /no probabilities/],
 		[{ modalities: ['text', 'audio'] }, 'modalities', /must be \["text"\]/],
@@ -298,7 +295,7 @@ void t.test('errors have the shape that clients read, and name the field', async
 		[{ messages: [] }, 'messages', /at least 1/],
 		[{ messages: [{ role: 'robot', content: 'x' }] }, 'messages[0].role', /role/],
 		[{ messages: [{ role: 'system', content: 'x' }] }, 'messages', /must contain a message of the user/],
-		[{ messages: [{ role: 'user', content: 'x'.repeat(102_401) }] }, 'messages', /at most 100 KiB/],
+		[{ messages: userMessages('x'.repeat(102_401)) }, 'messages', /at most 100 KiB/],
 		[
 			{ messages: [{ role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://example.com' } }] }] },
 			'messages[0].content[0]',
@@ -307,14 +304,14 @@ void t.test('errors have the shape that clients read, and name the field', async
 		[{ messages: [...messages, { role: 'tool', content: 'y' }] }, 'messages[1].tool_call_id', /lacks tool_call_id/],
 		[{ messages: [...messages, { role: 'tool', tool_call_id: 'z', content: 'y' }] }, 'messages', /is not a call/],
 	]
-	for (const [more, param, message] of wrong) {
+	for (const [more, param, message] of invalid) {
 		t.match(
 			await create(more),
 			{ status: 400, type: 'invalid_request_error', param, message },
 			JSON.stringify(more).slice(0, 80),
 		)
 	}
-	t.equal((await surface.runs('ada')).filter(({ prompt }) => prompt === 'x').length, 0, 'none of them began a run')
+	t.equal((await surface.runs('ada')).filter(({ prompt }) => prompt === 'x').length, 0, 'none of them started a run')
 
 	const paths: [string, string, number][] = [
 		['GET', '/v1/chat/completions', 405],
@@ -326,7 +323,7 @@ void t.test('errors have the shape that clients read, and name the field', async
 	for (const [method, path, status] of paths) {
 		const { body, ...reply } = await gateway.request(method, path)
 		t.equal(reply.status, status, path)
-		// Nobody has authenticated here, so the path is not repeated.
+		// The caller is not authenticated yet, so the path is not repeated.
 		t.match(body, { error: { message: /this path/, type: 'invalid_request_error', param: null, code: String } }, path)
 	}
 	const { body } = await gateway.request('GET', '/v1/nothing')
@@ -342,9 +339,9 @@ void t.test('errors have the shape that clients read, and name the field', async
 	t.match(broken, { status: 400, body: { error: { message: /not valid JSON/ } } })
 })
 
-void t.test('a run that fails is an error, which clients do not repeat', async (t) => {
+void t.test('a failed run is an error that clients do not retry', async (t) => {
 	model.on('refuse me', { status: 400, message: 'the model says no' })
-	const messages = [{ role: 'user' as const, content: 'refuse me' }]
+	const messages = userMessages('refuse me')
 	const failed = await refusal(openai.chat.completions.create({ model: 'ada', messages }))
 	t.match(failed, { status: 400, type: 'invalid_request_error', code: 'model_rejected', message: /the model says no/ })
 	t.equal(failed.headers?.get('x-should-retry'), 'false')
@@ -359,13 +356,12 @@ void t.test('a run that fails is an error, which clients do not repeat', async (
 		code: 'model_rejected',
 		message: /the model says no/,
 	})
-	t.equal(chunks.length, 1, 'only the role came')
+	t.equal(chunks.length, 1, 'only the role was sent')
 })
 
-void t.test("errors of the model's provider have OpenAI's codes", async (t) => {
-	const messageOf = (content: string) => [{ role: 'user' as const, content }]
+void t.test("errors of the provider have OpenAI's codes", async (t) => {
 	const ask = (content: string) =>
-		refusal(openai.chat.completions.create({ model: 'ada', messages: messageOf(content) }))
+		refusal(openai.chat.completions.create({ model: 'ada', messages: userMessages(content) }))
 	model.on('much too long', {
 		status: 400,
 		message: "This model's maximum context length is 8192 tokens, but the request has 9000.",
@@ -383,9 +379,9 @@ void t.test("errors of the model's provider have OpenAI's codes", async (t) => {
 		error: { code: 'model_rate_limited', provider_code: 'insufficient_quota' },
 	})
 	model.on('too busy', { status: 400, message: 'Try later.' })
-	t.match(await ask('too busy'), { status: 400, code: 'model_rejected' }, 'the type of an error is no code')
+	t.match(await ask('too busy'), { status: 400, code: 'model_rejected' }, 'the type of an error is not a code')
 	const stream = async () => {
-		const body = { model: 'ada', messages: messageOf('no money'), stream: true as const }
+		const body = { model: 'ada', messages: userMessages('no money'), stream: true as const }
 		for await (const chunk of await openai.chat.completions.create(body)) t.ok(chunk)
 	}
 	t.match(await refusal(stream()), { code: 'insufficient_quota' })
@@ -394,25 +390,25 @@ void t.test("errors of the model's provider have OpenAI's codes", async (t) => {
 	t.match(await ask('filtered away'), { status: 400, code: 'content_filter' })
 })
 
-void t.test('a request that its provider refuses is 400, and what the operator has to change is 502', async (t) => {
+void t.test('a request that the provider refuses is 400; a problem that the operator must solve is 502', async (t) => {
 	const statuses = { 400: 400, 422: 400, 415: 400, 401: 502, 402: 502, 403: 502, 404: 502 }
-	for (const [given, shown] of Object.entries(statuses)) {
-		model.on(`refused with ${given}`, { status: Number(given), message: 'The server says no.' })
-		const messages = [{ role: 'user' as const, content: `refused with ${given}` }]
+	for (const [received, returned] of Object.entries(statuses)) {
+		model.on(`refused with ${received}`, { status: Number(received), message: 'The server says no.' })
+		const messages = userMessages(`refused with ${received}`)
 		const failed = await refusal(openai.chat.completions.create({ model: 'ada', messages }))
-		t.match(failed, { status: shown, type: shown === 400 ? 'invalid_request_error' : 'server_error' }, given)
+		t.match(failed, { status: returned, type: returned === 400 ? 'invalid_request_error' : 'server_error' }, received)
 		t.match(await surface.run(failed.headers?.get('x-svc-run-id') ?? ''), {
-			error: { code: 'model_rejected', provider_status: Number(given) },
+			error: { code: 'model_rejected', provider_status: Number(received) },
 		})
 	}
 })
 
-void t.test('a token needs the scopes', async (t) => {
+void t.test('listing models and running agents require the scopes of the token', async (t) => {
 	const tokenFor = async (scope: string): Promise<string> =>
 		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })).body.token
 	const reader = surface.client(await tokenFor('agents:read'))
 	const writer = surface.client(await tokenFor('runs:write'))
-	const ask = { model: 'off', messages: [{ role: 'user' as const, content: 'hello' }] }
+	const ask = { model: 'off', messages: userMessages('hello') }
 	t.equal((await reader.models.list()).data.length, 3)
 	t.match((await writer.chat.completions.create(ask)).choices[0]?.message.content, /hello/)
 	t.match(await refusal(reader.chat.completions.create(ask)), {
@@ -429,7 +425,7 @@ void t.test('a token needs the scopes', async (t) => {
 	})
 })
 
-void t.test('an answer that a stop text of the request ends at once is empty, and asked for once', async (t) => {
+void t.test('an answer that a stop sequence ends at once is empty, and is not requested again', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
 	const { url, requests } = models.add(() => ({
@@ -441,14 +437,14 @@ void t.test('an answer that a stop text of the request ends at once is empty, an
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const { completions } = clientOf(gateway.url).chat
-	const asked = { model: 'svc/ada', messages: [{ role: 'user' as const, content: 'The word?' }] }
+	const request = { model: 'svc/ada', messages: userMessages('The word?') }
 	for (const stop of ['\n', ['END']]) {
-		const { choices } = await completions.create({ ...asked, stop })
+		const { choices } = await completions.create({ ...request, stop })
 		t.match(choices, [{ message: { role: 'assistant', content: '' }, finish_reason: 'stop' }])
 	}
-	const { choices } = await completions.stream({ ...asked, stop: '\n' }).finalChatCompletion()
+	const { choices } = await completions.stream({ ...request, stop: '\n' }).finalChatCompletion()
 	t.match(choices, [{ message: { content: '' }, finish_reason: 'stop' }])
 	t.equal(requests.length, 3)
-	t.match(await refusal(completions.create({ ...asked, stop: [] })), { code: 'model_empty' })
+	t.match(await refusal(completions.create({ ...request, stop: [] })), { code: 'model_empty' })
 	t.equal(requests.length, 6)
 })

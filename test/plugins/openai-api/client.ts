@@ -1,4 +1,4 @@
-/** OpenAI's own client at a gateway whose models are real servers. */
+/** OpenAI's client and a gateway whose models are real servers. */
 import { OpenAI } from 'openai'
 import type { APIError } from 'openai'
 import type { Test } from 'tap'
@@ -14,9 +14,9 @@ export interface Surface {
 	gateway: TestGateway
 	model: ModelServer
 	held: HeldModel
-	/** Without a token it is a local caller. Never retries. */
+	/** Without a token, for a local caller. Never retries. */
 	client(token?: string): OpenAI
-	/** Makes an agent; `provider` is `model` (the default), `held` or `offline`. */
+	/** Creates an agent; `provider` is `model` (the default), `held` or `offline`. */
 	agent(name: string, fields?: { persona?: string; config?: Record<string, unknown> }): Promise<void>
 	/** The gateway's record of a run. */
 	run(run_id: string): Promise<Run>
@@ -35,7 +35,7 @@ export interface Run {
 	answer: string | null
 }
 
-/** The text of gateway.yaml, with more settings of the plugin where a test needs some. */
+/** The text of gateway.yaml. `settings`: those of the plugin. */
 export function configOf(model: ModelServer, held: HeldModel, settings = 'true'): string {
 	const provider = (name: string, url: string): string =>
 		`  ${name}: {kind: openai, base_url: '${url}', api_key: sk-test, model: ${name}-model}\n`
@@ -75,7 +75,7 @@ export async function startSurface(t: Test, settings?: string): Promise<Surface>
 	}
 }
 
-/** Every option is given, so that no variable of the environment reaches it. */
+/** Sets every option that the client would otherwise read from the environment. */
 export function clientOf(url: string, token?: string): OpenAI {
 	return new OpenAI({
 		baseURL: `${url}/v1`,
@@ -87,7 +87,10 @@ export function clientOf(url: string, token?: string): OpenAI {
 	})
 }
 
-/** The error with which a call is refused, as the client reads it. */
+/** The messages of a request with this prompt alone. */
+export const userMessages = (content: string) => [{ role: 'user' as const, content }]
+
+/** The error of a refused call, as the client parses it. Throws if the call succeeds. */
 export async function refusal(call: PromiseLike<unknown>): Promise<Refusal> {
 	try {
 		await call
@@ -95,7 +98,7 @@ export async function refusal(call: PromiseLike<unknown>): Promise<Refusal> {
 		const { status, type, param, code, message, headers } = error as APIError
 		return { status, type, param, code, message, headers }
 	}
-	throw new Error('it was not refused')
+	throw new Error('the call was not refused')
 }
 
 type Refusal = Pick<APIError, 'status' | 'type' | 'param' | 'code' | 'message' | 'headers'>

@@ -1,9 +1,8 @@
-/** Embeddings, by OpenAI's own client. */
-import { OpenAI } from 'openai'
+/** Embeddings, by OpenAI's client. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { refusal } from './client.ts'
+import { clientOf, refusal } from './client.ts'
 
 const model = await startModelServer()
 t.teardown(() => model.stop())
@@ -26,28 +25,23 @@ for (const [name, provider] of [
 	['bob', 'real'],
 ])
 	await gateway.request('POST', '/v1/agents', { body: { name, config: { provider } } })
-const openai = new OpenAI({
-	baseURL: `${gateway.url}/v1`,
-	apiKey: 'none',
-	maxRetries: 0,
-	defaultHeaders: { authorization: null },
-})
+const openai = clientOf(gateway.url)
 
-const cosine = (one: number[] = [], other: number[] = []): number =>
-	one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0)
+const cosine = (a: number[] = [], b: number[] = []): number =>
+	a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
 
-void t.test('the built-in embedder: related wording is near, as floats and as base64', async (t) => {
+void t.test('the built-in embedder puts similar wording close together, as floats and as base64', async (t) => {
 	const input = ['The rents of the flats rise.', 'The rent of my flat rises.', 'Penguins swim.']
 	const { data, response } = await openai.embeddings.create({ model: 'svc/ada', input }).withResponse()
 	t.match(response.headers.get('x-svc-embedder'), /^[0-9a-f]{16}$/)
 	t.match(data, { object: 'list', model: 'svc/ada', usage: { prompt_tokens: 17, total_tokens: 17 } })
-	const [one, two, three] = data.data.map(({ embedding }) => embedding)
-	t.equal(one?.length, 256)
-	t.ok(Math.abs(cosine(one, one) - 1) < 1e-5, 'of length 1')
-	t.ok(cosine(one, two) > 0.5)
-	t.ok(cosine(one, three) < 0.3)
+	const [rents, rent, penguins] = data.data.map(({ embedding }) => embedding)
+	t.equal(rents?.length, 256)
+	t.ok(Math.abs(cosine(rents, rents) - 1) < 1e-5, 'of length 1')
+	t.ok(cosine(rents, rent) > 0.5)
+	t.ok(cosine(rents, penguins) < 0.3)
 	const floats = await openai.embeddings.create({ model: 'ada', input: input[0] as string, encoding_format: 'float' })
-	t.ok(cosine(floats.data[0]?.embedding, one) > 0.9999, 'the client asks for base64 where nothing is said')
+	t.ok(cosine(floats.data[0]?.embedding, rents) > 0.9999, 'the client requests base64 by default')
 	const many = Array.from({ length: 150 }, (_, at) => `text ${at}`)
 	const list = await openai.embeddings.create({ model: 'ada', input: many })
 	t.strictSame(
@@ -56,13 +50,13 @@ void t.test('the built-in embedder: related wording is near, as floats and as ba
 	)
 })
 
-void t.test('the built-in embedder: the vector of a text of function words alone is not zero', async (t) => {
+void t.test('the built-in embedder returns no zero vector, even for a text of function words only', async (t) => {
 	const input = ['To be or not to be.', 'To be, or not to be?', 'What is it?', '?']
 	const { data } = await openai.embeddings.create({ model: 'ada', input, encoding_format: 'float' })
-	const [one, same, other, none] = data.map(({ embedding }) => embedding)
-	t.ok(cosine(one, same) > 0.9999)
-	t.ok(cosine(one, other) < 0.5)
-	t.ok(Math.abs(cosine(none, none) - 1) < 1e-5, 'nor that of a text without words')
+	const [first, same, different, wordless] = data.map(({ embedding }) => embedding)
+	t.ok(cosine(first, same) > 0.9999)
+	t.ok(cosine(first, different) < 0.5)
+	t.ok(Math.abs(cosine(wordless, wordless) - 1) < 1e-5, 'also for a text without words')
 })
 
 void t.test("an agent with an embedding model gets that model's vectors", async (t) => {
@@ -75,8 +69,8 @@ void t.test("an agent with an embedding model gets that model's vectors", async 
 	})
 })
 
-void t.test('what cannot be embedded is refused by name', async (t) => {
-	const create = (more: object) => refusal(openai.embeddings.create({ model: 'ada', input: 'x', ...more }))
+void t.test('invalid fields are refused by name', async (t) => {
+	const create = (fields: object) => refusal(openai.embeddings.create({ model: 'ada', input: 'x', ...fields }))
 	t.match(await create({ model: 'nobody' }), { status: 404, code: 'model_not_found', param: 'model' })
 	t.match(await create({ input: '' }), { status: 400, param: 'input' })
 	t.match(await create({ input: [] }), { status: 400, param: 'input' })

@@ -1,7 +1,7 @@
-/** The form of an answer: JSON of a schema, or a call of a tool of the client. */
+/** The form of an answer: JSON of a schema, or a call of one of the client's tools. */
 import type { OpenAI } from 'openai'
 import t from 'tap'
-import { refusal, startSurface } from './client.ts'
+import { refusal, startSurface, userMessages } from './client.ts'
 
 const surface = await startSurface(t)
 const { model } = surface
@@ -17,7 +17,6 @@ const schema = {
 const asSchema = { type: 'json_schema' as const, json_schema: { name: 'weather', schema, strict: true } }
 const usage = { prompt_tokens: 10, completion_tokens: 2 }
 const right = '{"city": "Bern", "degrees": 7}'
-const user = (content: string): OpenAI.ChatCompletionMessageParam[] => [{ role: 'user', content }]
 const tool = (name: string): OpenAI.ChatCompletionFunctionTool => ({
 	type: 'function',
 	function: { name, parameters: { type: 'object', properties: {} } },
@@ -31,7 +30,7 @@ const sent = (prompt: string) =>
 		tools?: { function: { name: string } }[]
 	}[]
 
-void t.test('JSON of a schema is passed on, checked, and asked for again', async (t) => {
+void t.test('a JSON schema is passed on and checked, and an invalid answer is requested again', async (t) => {
 	model.on(
 		'cold in Bern',
 		{ text: '{"city": "Bern"}', usage },
@@ -40,10 +39,10 @@ void t.test('JSON of a schema is passed on, checked, and asked for again', async
 	model.on(/in the JSON, degrees is missing/, { text: `Here it is:\n\n\`\`\`json\n${right}\n\`\`\``, usage })
 	const answer = await openai.chat.completions.create({
 		model: 'ada',
-		messages: user('cold in Bern'),
+		messages: userMessages('cold in Bern'),
 		response_format: asSchema,
 	})
-	t.equal(answer.choices[0]?.message.content, right, 'without what stands around it')
+	t.equal(answer.choices[0]?.message.content, right, 'without the text around it')
 	t.strictSame(answer.usage, { prompt_tokens: 20, completion_tokens: 4, total_tokens: 24 }, 'of both calls')
 	const [first] = sent('cold in Bern')
 	t.strictSame(first?.response_format, asSchema)
@@ -52,18 +51,18 @@ void t.test('JSON of a schema is passed on, checked, and asked for again', async
 	t.match(again?.messages.slice(-2), [{ role: 'assistant', content: '{"city": "Bern"}' }, { role: 'user' }])
 })
 
-void t.test('after two further answers without the form the run fails', async (t) => {
+void t.test('after two more invalid answers the run fails', async (t) => {
 	model.on('never right', 'No.')
 	model.on(/it must be one JSON value/, '{"city": 5, "degrees": 1}')
 	model.on(/city must be string/, 'No, again.')
 	const failed = await refusal(
-		openai.chat.completions.create({ model: 'ada', messages: user('never right'), response_format: asSchema }),
+		openai.chat.completions.create({ model: 'ada', messages: userMessages('never right'), response_format: asSchema }),
 	)
 	t.match(failed, { status: 502, type: 'server_error', code: 'model_output_invalid', message: /one JSON value/ })
 	t.equal(failed.headers?.get('x-should-retry'), 'false')
 })
 
-void t.test('a server that does not know the form is asked without it', async (t) => {
+void t.test('a server that does not support response_format is called without it', async (t) => {
 	model.on('plain server', { status: 400, message: 'response_format is not supported by this model' }, right)
 	const ask = () =>
 		openai.responses.create({
@@ -80,14 +79,14 @@ void t.test('a server that does not know the form is asked without it', async (t
 	t.ok((second?.tools?.length ?? 0) > 0, 'the agent keeps its tools')
 })
 
-void t.test('what the agent says beside its own calls is no part of the JSON, streamed or not', async (t) => {
+void t.test("text beside the agent's own calls is not part of the JSON, streamed or not", async (t) => {
 	const note = { name: 'memory_stm_write', arguments: { key: 'k', value: 1 }, id: 'm' }
 	for (const prompt of ['note it', 'note it in a stream']) model.on(prompt, { text: 'I write.', tools: [note] }, right)
 	const body = { model: 'ada', response_format: { type: 'json_object' as const } }
-	const whole = await openai.chat.completions.create({ ...body, messages: user('note it') })
+	const whole = await openai.chat.completions.create({ ...body, messages: userMessages('note it') })
 	t.equal(whole.choices[0]?.message.content, right)
 	let streamed = ''
-	const messages = user('note it in a stream')
+	const messages = userMessages('note it in a stream')
 	for await (const { choices } of await openai.chat.completions.create({ ...body, messages, stream: true }))
 		streamed += choices[0]?.delta.content ?? ''
 	t.equal(streamed, right)
@@ -101,57 +100,57 @@ void t.test('what the agent says beside its own calls is no part of the JSON, st
 	t.equal((await events.finalResponse()).output_text, right)
 })
 
-void t.test('a json_object may have a schema, which is checked', async (t) => {
+void t.test('a json_object can have a schema, which is checked', async (t) => {
 	model.on('beside the type', '{"city": "Bern", "degrees": "7"}')
 	model.on(/degrees must be integer/, right)
 	const format = { type: 'json_object', schema } as { type: 'json_object' }
 	const ask = (response_format: typeof format) =>
-		openai.chat.completions.create({ model: 'ada', messages: user('beside the type'), response_format })
+		openai.chat.completions.create({ model: 'ada', messages: userMessages('beside the type'), response_format })
 	t.equal((await ask(format)).choices[0]?.message.content, right)
 	t.match(sent('beside the type')[0]?.response_format, { type: 'json_schema', json_schema: { name: 'answer', schema } })
 	const refused = await refusal(ask({ ...format, type: 'text' } as never))
 	t.match(refused, { status: 400, param: 'response_format.schema' })
 })
 
-void t.test('an answer that was cut off is given as it is', async (t) => {
+void t.test('an answer that was cut off is returned as it is', async (t) => {
 	model.on('cut off', { text: '{"city": "B', finishReason: 'length' })
 	const { choices } = await openai.chat.completions.create({
 		model: 'ada',
-		messages: user('cut off'),
+		messages: userMessages('cut off'),
 		response_format: asSchema,
 		max_tokens: 5,
 	})
 	t.match(choices, [{ finish_reason: 'length', message: { content: '{"city": "B' } }])
 })
 
-void t.test('a named tool must be called, and is the only one of the client that is offered', async (t) => {
+void t.test("a named tool must be called, and is the only one of the client's tools that is offered", async (t) => {
 	model.on('by name', 'I would rather talk.', 'unused')
 	model.on(/it must be a call of clock/, { tools: [{ name: 'clock', arguments: {}, id: 'c' }] })
 	const { choices } = await openai.chat.completions.create({
 		model: 'ada',
-		messages: user('by name'),
+		messages: userMessages('by name'),
 		tools: [tool('clock'), tool('lamp')],
 		tool_choice: { type: 'function', function: { name: 'clock' } },
 	})
 	t.match(choices[0], { finish_reason: 'tool_calls', message: { tool_calls: [{ function: { name: 'clock' } }] } })
 	const [first] = sent('by name')
 	t.strictSame(first?.tool_choice, { type: 'function', function: { name: 'clock' } })
-	const offered = first?.tools?.map((one) => one.function.name) ?? []
+	const offered = first?.tools?.map((offer) => offer.function.name) ?? []
 	t.ok(offered.includes('clock') && !offered.includes('lamp'))
 
 	model.on('one of them', { tools: [{ name: 'lamp', arguments: {}, id: 'l' }] })
-	const some = { model: 'ada', messages: user('one of them'), tools: [tool('clock'), tool('lamp')] }
-	await openai.chat.completions.create({ ...some, tool_choice: 'required' })
+	const request = { model: 'ada', messages: userMessages('one of them'), tools: [tool('clock'), tool('lamp')] }
+	await openai.chat.completions.create({ ...request, tool_choice: 'required' })
 	t.equal(sent('one of them')[0]?.tool_choice, 'required')
 	const allowed = { mode: 'required' as const, tools: [{ type: 'function', function: { name: 'lamp' } }] }
 	await openai.chat.completions.create({
-		...some,
+		...request,
 		tool_choice: { type: 'allowed_tools', allowed_tools: allowed },
 	})
 	t.match(sent('one of them')[1]?.tool_choice, { function: { name: 'lamp' } })
 })
 
-void t.test('a server that cannot be made to call a tool keeps its tools', async (t) => {
+void t.test('a server that does not support a forced call still gets the tools', async (t) => {
 	model.on(
 		'not forced',
 		{ status: 400, message: 'tool_choice required is not supported' },
@@ -168,12 +167,12 @@ void t.test('a server that cannot be made to call a tool keeps its tools', async
 	t.match(output, [{ type: 'function_call', name: 'clock' }])
 	const [, second] = sent('not forced')
 	t.equal(second?.tool_choice, undefined)
-	t.ok(second?.tools?.some((one) => one.function.name === 'clock'))
+	t.ok(second?.tools?.some((offer) => offer.function.name === 'clock'))
 })
 
-void t.test('a form that does not make sense is refused', async (t) => {
+void t.test('an invalid form is refused', async (t) => {
 	const create = (more: object) =>
-		refusal(openai.chat.completions.create({ model: 'ada', messages: user('no sense'), ...more }))
+		refusal(openai.chat.completions.create({ model: 'ada', messages: userMessages('no sense'), ...more }))
 	const respond = (more: object) => refusal(openai.responses.create({ model: 'ada', input: 'no sense', ...more }))
 	const large = { type: 'object', description: 'x'.repeat(33_000) }
 	const cases: [Promise<{ status?: number | undefined }>, string][] = [

@@ -1,20 +1,21 @@
-/** Requests of clients that mean no good. */
+/** Malicious requests. */
 import t from 'tap'
 import { messagesOf } from '../../../plugins/openai-api/items.ts'
 import { costs } from '../../support/cost.ts'
-import { refusal, startSurface } from './client.ts'
+import { eventually } from '../../support/wait.ts'
+import { refusal, startSurface, userMessages } from './client.ts'
 
 const surface = await startSurface(t, '{user_is_conversation: true}')
 const { gateway, model } = surface
 const openai = surface.client()
 await surface.agent('ada')
 
-void t.test('items that are named by their ids bring no more than a body could', async (t) => {
+void t.test('referenced items together are limited like a body', async (t) => {
 	model.on('a long story', { text: 'x'.repeat(600_000), chunkSize: 16_384 })
 	const { output } = await openai.responses.create({ model: 'ada', input: 'a long story' })
-	const named = { type: 'item_reference' as const, id: output[0]?.id ?? '' }
+	const reference = { type: 'item_reference' as const, id: output[0]?.id ?? '' }
 	const ask = (times: number) => {
-		const input = [...Array.from({ length: times }, () => named), { role: 'user' as const, content: 'shorter' }]
+		const input = [...Array.from({ length: times }, () => reference), { role: 'user' as const, content: 'shorter' }]
 		return openai.responses.create({ model: 'ada', input, store: false })
 	}
 	model.on('shorter', 'Once.')
@@ -26,7 +27,7 @@ void t.test('items that are named by their ids bring no more than a body could',
 	})
 })
 
-void t.test('many calls in a row take no longer than as many other items', (t) => {
+void t.test('reading many calls in a row takes linear time', (t) => {
 	const read = (length: number) => {
 		const calls = Array.from({ length }, (_, at) => ({
 			type: 'function_call',
@@ -36,11 +37,11 @@ void t.test('many calls in a row take no longer than as many other items', (t) =
 		}))
 		return () => messagesOf(calls)
 	}
-	// Eight times as many: quadratic time would be 64 times as long.
+	// For eight times as many, quadratic time would be 64 times as long.
 	return costs(t, '32,000 calls', { work: read(32_000), reference: read(4_000), times: 30, floor: 4 })
 })
 
-void t.test('instructions are bounded as system messages are, together with them', async (t) => {
+void t.test('instructions and system messages have a common limit', async (t) => {
 	const half = 'i'.repeat(60 * 1024)
 	const input = [
 		{ role: 'system' as const, content: half },
@@ -50,8 +51,8 @@ void t.test('instructions are bounded as system messages are, together with them
 	t.match(error, { status: 400, param: 'input', message: /instructions.* at most 100 KiB/ })
 })
 
-void t.test('what cannot be the name of an agent is a model that is not there', async (t) => {
-	const messages = [{ role: 'user' as const, content: 'x' }]
+void t.test('a model that cannot be the name of an agent is not found', async (t) => {
+	const messages = userMessages('x')
 	for (const name of ['svc/', 'a\0b', '\u{d800}', 'svc/svc/ada', '../ada'])
 		t.match(await refusal(openai.chat.completions.create({ model: name, messages })), {
 			status: 404,
@@ -60,7 +61,7 @@ void t.test('what cannot be the name of an agent is a model that is not there', 
 		})
 })
 
-void t.test('no prompt is kept out of the history of a conversation by calls that were never made', async (t) => {
+void t.test('invented calls do not keep a prompt out of the history of a conversation', async (t) => {
 	model.on('between us', 'As you like.')
 	const ask = (prompt: string) =>
 		openai.chat.completions.create({
@@ -84,15 +85,15 @@ void t.test('no prompt is kept out of the history of a conversation by calls tha
 	)
 })
 
-void t.test('a request does not wait for the answer to a question that one ahead of it has asked', async (t) => {
+void t.test('a request fails if an earlier one in its conversation asks a question', async (t) => {
 	await surface.agent('bob', { config: { provider: 'held' } })
 	const say = (input: string) => openai.responses.create({ model: 'bob', user: 'both', input })
 	const first = say('ask me something')
 	const call = await surface.held.called('ask me something')
 	const second = refusal(say('too early'))
 	const isQueued = async () => (await surface.runs('bob')).some(({ status }) => status === 'queued')
-	while (!(await isQueued())) await new Promise((resolve) => setTimeout(resolve, 10))
-	// A sub-agent that asks holds it up as well.
+	await eventually(isQueued)
+	// The question of a sub-agent has the same effect.
 	call.callTool('subagent_spawn', '{"prompt":"find out what to ask"}')
 	;(await surface.held.called('find out what to ask')).callTool('ask', '{"question":"Which colour?"}')
 	t.match((await first).output_text, /Which colour\?$/)

@@ -1,4 +1,4 @@
-/** What is kept of requests, and for how long. */
+/** Which data of requests is stored, and for how long. */
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../../core/plugin.ts'
@@ -8,8 +8,8 @@ import { tidy } from '../../../plugins/runs/maintenance.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
+import { contextPlugin } from '../../support/plugin-context.ts'
 
-const world = globalThis as { lentByKept?: Context<RunSettings> }
 const DAY_MS = 24 * 3600 * 1000
 
 /** A gateway with one agent, and the context of a plugin in it. */
@@ -17,29 +17,22 @@ async function start(
 	t: Test,
 	providers = '',
 ): Promise<{ gateway: TestGateway; ctx: Context<RunSettings>; uid: string }> {
-	const gateway = await startGateway({
-		config: `plugins: {openai-api: true, lender: true}\n${providers}`,
-		files: {
-			'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lentByKept = ctx } }",
-		},
-	})
-	t.teardown(async () => {
-		await gateway.stop()
-		delete world.lentByKept
-	})
-	const ctx = world.lentByKept as Context<RunSettings>
+	const { files, context } = contextPlugin<RunSettings>()
+	const gateway = await startGateway({ config: `plugins: {openai-api: true, lender: true}\n${providers}`, files })
+	t.teardown(() => gateway.stop())
+	const ctx = context()
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	return { gateway, ctx, uid: (await ctx.use('agents').get('ada')).uid }
 }
 
-/** As a crash leaves a response, before its end could be written. */
+/** Makes a response as after a crash before its end was written. */
 async function removeEnd({ store }: Context<RunSettings>, uid: string, id: string): Promise<void> {
 	const key = [`agent:${uid}`, 'openai-response', id.slice(-32)] as const
 	const { end: _, ...open } = (await store.get<{ end: unknown }>(key))?.value ?? { end: null }
 	await store.put(key, open)
 }
 
-void t.test('an answer that was cut off stays incomplete where its end could not be written', async (t) => {
+void t.test('an answer that was cut off stays incomplete even if its end was not written', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	model.on('too long', { text: 'And so', finishReason: 'length' })
@@ -48,14 +41,14 @@ void t.test('an answer that was cut off stays incomplete where its end could not
 	const body = { model: 'ada', input: 'too long' }
 	const { id } = (await gateway.request('POST', '/v1/responses', { body })).body
 	const read = async () => (await gateway.request('GET', `/v1/responses/${id}`)).body
-	const whole = await read()
-	t.match(whole, { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } })
+	const complete = await read()
+	t.match(complete, { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } })
 	await removeEnd(ctx, uid, id as string)
-	const { status, incomplete_details, output } = whole
+	const { status, incomplete_details, output } = complete
 	t.match(await read(), { status, incomplete_details, output })
 })
 
-void t.test('what a run is given goes with its end, the rest with the run', async (t) => {
+void t.test('the data given to a run is deleted at its end, the rest with the run', async (t) => {
 	const { gateway, ctx, uid } = await start(t)
 	const kept = async (kind: string): Promise<number> =>
 		(await Array.fromAsync(ctx.store.list([`agent:${uid}`, kind]))).length
@@ -70,13 +63,13 @@ void t.test('what a run is given goes with its end, the rest with the run', asyn
 	t.strictSame([await kept('given'), await kept('openai-response')], [0, 1])
 	const called = await ask('/tool clock {}')
 	t.equal(called.output[0]?.type, 'function_call')
-	t.strictSame([await kept('given'), await kept('openai-response')], [1, 2], 'who goes on with the call needs it still')
+	t.strictSame([await kept('given'), await kept('openai-response')], [1, 2], 'still needed to continue after the call')
 
 	for (const { id } of [answered, called]) {
 		const read = async () => (await gateway.request('GET', `/v1/responses/${id}`)).body
-		const whole = await read()
+		const { output, usage } = await read()
 		await removeEnd(ctx, uid, id)
-		t.match(await read(), { status: 'completed', output: whole.output, usage: whole.usage })
+		t.match(await read(), { status: 'completed', output, usage })
 	}
 
 	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
@@ -90,7 +83,7 @@ void t.test('what a run is given goes with its end, the rest with the run', asyn
 		retention_days: 30,
 		keep_requests: 0,
 	}
-	// By the time in their ids, which may run ahead of the clock where others have made many.
+	// By the time in the ids, which can be ahead of the clock if other tests have created many.
 	const made = Number.parseInt(called.id.slice(-32, -20), 16)
 	await tidy({ ...ctx, config }, made + 29 * DAY_MS)
 	await sweep(ctx)

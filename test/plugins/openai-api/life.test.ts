@@ -1,11 +1,11 @@
-/** Clients that leave, models that break off, tokens that are revoked, reloads: what becomes of requests under way. */
+/** Requests in progress when clients disconnect, models break off, tokens are revoked, or the gateway reloads or stops. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
-import { configOf, refusal, startSurface } from './client.ts'
+import { configOf, refusal, startSurface, userMessages } from './client.ts'
 
 const surface = await startSurface(t, '{max_open: 2, heartbeat_s: 1}')
 const { gateway, model, held } = surface
@@ -13,9 +13,9 @@ const openai = surface.client()
 await surface.agent('ada')
 await surface.agent('bob', { config: { provider: 'held' } })
 
-const ask = (model: string, content: string) => ({ model, messages: [{ role: 'user' as const, content }] })
+const ask = (model: string, content: string) => ({ model, messages: userMessages(content) })
 
-/** A stream of an agent whose model waits, after its first piece. */
+/** A stream of an agent whose model waits for the test after its first piece. */
 async function openHeld(content: string, token?: string) {
 	const { data, response } = await surface
 		.client(token)
@@ -32,7 +32,7 @@ async function openHeld(content: string, token?: string) {
 	return { next, call, abort: () => data.controller.abort(), run_id: response.headers.get('x-svc-run-id') ?? '' }
 }
 
-void t.test('while the plugin is off, the answer states how to switch it on', async (t) => {
+void t.test('while the plugin is off, the error states how to switch it on', async (t) => {
 	const other = await startGateway()
 	t.teardown(() => other.stop())
 	const message = async (method: string, path: string): Promise<string> => {
@@ -48,7 +48,7 @@ void t.test('while the plugin is off, the answer states how to switch it on', as
 	t.match(await message('GET', '/v1/chats'), 'GET /v1/openapi.json lists all routes')
 })
 
-void t.test('a client whose base URL lacks /v1, or has it twice, gets an error that says so', async (t) => {
+void t.test('a client whose base URL lacks /v1, or has it twice, gets an error about it', async (t) => {
 	for (const base of ['', '/v1//', '/v1/v1']) {
 		const client = surface.client()
 		client.baseURL = `${gateway.url}${base}`
@@ -58,14 +58,14 @@ void t.test('a client whose base URL lacks /v1, or has it twice, gets an error t
 		t.match(await refusal(client.responses.retrieve('resp_1')), missing, base)
 	}
 	const { body } = await gateway.request('GET', '/v1/agents/bob/models')
-	t.match(body, { error: 'Not Found', message: /GET \/v1\/openapi.json/ }, 'other paths are not of this API')
+	t.match(body, { error: 'Not Found', message: /GET \/v1\/openapi.json/ }, 'other paths do not belong to this API')
 })
 
-void t.test('a client that leaves stops its run, streamed or not', async (t) => {
-	const one = await openHeld('leave a stream')
-	one.abort()
-	await one.call.hungUp
-	await surface.reaches(one.run_id, 'stopped')
+void t.test('a client that disconnects stops its run, streamed or not', async (t) => {
+	const stream = await openHeld('leave a stream')
+	stream.abort()
+	await stream.call.hungUp
+	await surface.reaches(stream.run_id, 'stopped')
 
 	const leaving = new AbortController()
 	const refused = refusal(openai.chat.completions.create(ask('bob', 'leave at once'), { signal: leaving.signal }))
@@ -73,7 +73,7 @@ void t.test('a client that leaves stops its run, streamed or not', async (t) => 
 	leaving.abort()
 	await call.hungUp
 	t.match((await refused).message, /aborted/)
-	// The model may be asked before its run is listed.
+	// The model can get the request before the run is listed.
 	const [run] = await eventually(
 		() => surface.runs('bob'),
 		([newest]) => newest?.prompt === 'leave at once',
@@ -90,7 +90,7 @@ void t.test('a stream and its run end when the token is revoked', async (t) => {
 	await surface.reaches(run_id, 'stopped')
 })
 
-void t.test('all requests of a token that is revoked are told the same', async (t) => {
+void t.test('all requests of a revoked token get the same error', async (t) => {
 	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })
 	const client = surface.client(body.token)
 	const waiting = ['revoke one', 'revoke two'].map((words) =>
@@ -102,13 +102,12 @@ void t.test('all requests of a token that is revoked are told the same', async (
 		t.match(error, { status: 401, code: 'invalid_api_key', message: /the token is no longer valid/ })
 })
 
-void t.test('no more requests are taken than may be open', async (t) => {
-	const one = await openHeld('fill one')
-	const two = await openHeld('fill two')
+void t.test('requests beyond max_open are refused', async (t) => {
+	const streams = [await openHeld('fill one'), await openHeld('fill two')]
 	const full = await refusal(openai.chat.completions.create(ask('ada', 'too many')))
 	t.match(full, { status: 503, type: 'server_error', code: 'unavailable', message: /2 requests are in progress/ })
 	t.equal(full.headers?.get('retry-after'), '5')
-	for (const { call, next } of [one, two]) {
+	for (const { call, next } of streams) {
 		call.answer('done')
 		while ((await next()) !== undefined);
 	}
@@ -116,17 +115,17 @@ void t.test('no more requests are taken than may be open', async (t) => {
 	t.equal((await openai.chat.completions.create(ask('ada', 'room again'))).choices[0]?.message.content, 'yes')
 })
 
-void t.test('a model call that breaks off and comes to the same words goes on where it was', async (t) => {
+void t.test('a broken model call that is repeated with the same text continues the stream', async (t) => {
 	const text = 'The answer is four, I think.'
 	model.on('break off', { text, chunkSize: 6, pauseMs: 40, cutAfterChunks: 3 }, { text, chunkSize: 6 })
-	let heard = ''
+	let streamed = ''
 	for await (const { choices } of await openai.chat.completions.create({ ...ask('ada', 'break off'), stream: true }))
-		heard += choices[0]?.delta.content ?? ''
-	t.equal(heard, text)
+		streamed += choices[0]?.delta.content ?? ''
+	t.equal(streamed, text)
 	t.equal(model.requests('break off').length, 2)
 })
 
-void t.test('where it comes to other words, the stream ends with an error and its run is stopped', async (t) => {
+void t.test('if the repeated call has other text, the stream ends with an error and its run is stopped', async (t) => {
 	const script = [{ text: 'The answer is four.', chunkSize: 6, pauseMs: 40, cutAfterChunks: 3 }, 'No idea at all.']
 	model.on('change your mind', ...script)
 	model.on('think again', ...script)
@@ -137,13 +136,13 @@ void t.test('where it comes to other words, the stream ends with an error and it
 		for await (const _ of data);
 	})()
 	t.match(await refusal(all), { type: 'server_error', code: 'model_interrupted', message: /different answer/ })
-	// It may have ended by itself just before.
+	// The run can complete just before it is stopped.
 	t.match((await surface.run(response.headers.get('x-svc-run-id') ?? '')).status, /^(stopped|completed)$/)
 	const whole = await openai.chat.completions.create(ask('ada', 'think again'))
-	t.equal(whole.choices[0]?.message.content, 'No idea at all.', 'nothing was told before the end')
+	t.equal(whole.choices[0]?.message.content, 'No idea at all.', 'nothing was sent before the end')
 })
 
-void t.test('a stream without a word gets comments', async (t) => {
+void t.test('a silent stream gets comments', async (t) => {
 	const body = JSON.stringify({ ...ask('bob', 'be silent'), stream: true })
 	const headers = { 'content-type': 'application/json' }
 	const response = await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })
@@ -157,7 +156,7 @@ void t.test('a stream without a word gets comments', async (t) => {
 	t.ok(text.endsWith('data: [DONE]\n\n'))
 })
 
-void t.test('a reload in the middle of a stream does not touch it', async (t) => {
+void t.test('a reload does not affect an open stream', async (t) => {
 	const events = await openStream(gateway.url, { query: { event_type: 'config.*' } })
 	t.teardown(() => events.close())
 	const { next, call } = await openHeld('go on')
@@ -167,27 +166,27 @@ void t.test('a reload in the middle of a stream does not touch it', async (t) =>
 	)
 	await events.waitFor(({ event_type }) => event_type === 'config.reloaded')
 	call.say('we go on')
-	let heard = ''
-	while (!heard.includes('we go on')) heard += await next()
-	// One of the new instance's, which counts for itself and has other settings.
+	let streamed = ''
+	while (!streamed.includes('we go on')) streamed += await next()
+	// A request to the new instance, which has its own count and other settings.
 	model.on('after it', 'new')
 	await openai.chat.completions.create({ ...ask('ada', 'after it'), user: 'nobody' })
 	t.match((await surface.runs('ada'))[0]?.conversation, /^openai:once:/)
 	call.answer(' to the end')
-	for (let piece = await next(); piece !== undefined; piece = await next()) heard += piece
-	t.equal(heard, 'we go on to the end')
+	for (let piece = await next(); piece !== undefined; piece = await next()) streamed += piece
+	t.equal(streamed, 'we go on to the end')
 })
 
-void t.test('the agent is deleted under a request', async (t) => {
+void t.test('deleting an agent ends its requests', async (t) => {
 	await surface.agent('eve', { config: { provider: 'held' } })
 	const failed = refusal(openai.chat.completions.create(ask('eve', 'delete me')))
 	await held.called('delete me')
 	await gateway.request('DELETE', '/v1/agents/eve')
-	// The model is asked while the run is being stored: the deletion may come before its start is complete.
+	// The model is called while the run is being stored: the deletion can precede the end of its start.
 	t.match(await failed, { code: /^(stopped|not_found)$/ })
 })
 
-void t.test('a gateway that stops ends what is open', async (t) => {
+void t.test('a stopping gateway ends open streams', async (t) => {
 	const { next } = await openHeld('the end')
 	const stopped = gateway.stop()
 	t.match(await refusal(next()), { message: /./ })

@@ -1,7 +1,7 @@
-/** Responses, by OpenAI's own client. */
+/** Responses, by OpenAI's client. */
 import type { OpenAI } from 'openai'
 import t from 'tap'
-import { refusal, startSurface } from './client.ts'
+import { refusal, startSurface, userMessages } from './client.ts'
 import { said } from '../../support/said.ts'
 
 const surface = await startSurface(t)
@@ -18,7 +18,7 @@ const weather: OpenAI.Responses.FunctionTool = {
 }
 const contents = (prompt: string) => said(model.requests(prompt)[0]?.messages).map(({ content }) => content)
 
-void t.test('a response is that of a run with what the request says', async (t) => {
+void t.test('a response is that of a run with the input and parameters of the request', async (t) => {
 	model.on('first of all', { text: 'Fine.', usage: { prompt_tokens: 30, completion_tokens: 3 } })
 	const { data, response } = await openai.responses
 		.create({
@@ -61,7 +61,7 @@ void t.test('a response is that of a run with what the request says', async (t) 
 	t.match(model.requests('first of all')[0], { temperature: 0.5, max_tokens: 70 })
 })
 
-void t.test('one goes on from another, from any of them, until they are deleted', async (t) => {
+void t.test('a response can continue any stored one until that is deleted', async (t) => {
 	for (const n of [1, 2, 3, 4]) model.on(`part ${n}`, `said ${n}`)
 	const say = (n: number, previous_response_id?: string, more: object = {}) =>
 		openai.responses.create({
@@ -76,7 +76,7 @@ void t.test('one goes on from another, from any of them, until they are deleted'
 	const three = await say(3, one.id, { store: false })
 	const four = await say(4, two.id)
 	const persona = 'You are Ada.'
-	t.strictSame(contents('part 2'), [persona, 'part 1', 'said 1', 'part 2'], 'instructions hold for one response')
+	t.strictSame(contents('part 2'), [persona, 'part 1', 'said 1', 'part 2'], 'instructions apply to one response')
 	t.strictSame(contents('part 3'), [persona, 'part 1', 'said 1', 'part 3'])
 	t.strictSame(contents('part 4'), [persona, 'part 1', 'said 1', 'part 2', 'said 2', 'part 4'])
 
@@ -91,7 +91,7 @@ void t.test('one goes on from another, from any of them, until they are deleted'
 		message: /agents do not return/,
 	})
 	const gone = { status: 404, code: 'previous_response_not_found', param: 'previous_response_id' }
-	t.match(await refusal(say(1, three.id)), gone, 'it was not to be kept')
+	t.match(await refusal(say(1, three.id)), gone, 'it was not stored')
 	const { body } = await gateway.request('DELETE', `/v1/responses/${four.id}`)
 	t.strictSame(body, { id: four.id, object: 'response', deleted: true })
 	t.match(await refusal(openai.responses.retrieve(four.id)), { status: 404, code: 'not_found' })
@@ -101,7 +101,7 @@ void t.test('one goes on from another, from any of them, until they are deleted'
 		t.match(await refusal(openai.responses.retrieve(id)), { status: 404 })
 })
 
-void t.test('a stream has every event in its order, numbered', async (t) => {
+void t.test('a stream has all events in order, numbered', async (t) => {
 	model.on('in pieces', { text: 'Here we go now', chunkSize: 4, pauseMs: 40 })
 	const events: OpenAI.Responses.ResponseStreamEvent[] = []
 	for await (const event of await openai.responses.create({ model: 'ada', input: 'in pieces', stream: true }))
@@ -137,7 +137,7 @@ void t.test('a stream has every event in its order, numbered', async (t) => {
 	t.equal(final.output_text, 'Here we go now')
 })
 
-void t.test('functions of the client: the call is an item, its output goes on', async (t) => {
+void t.test("a call of the client's function is an item, and its output continues the response", async (t) => {
 	const script = [
 		{ tools: [{ name: 'memory_stm_write', arguments: { key: 'k', value: 1 }, id: 'm' }] },
 		{ text: 'Wait.', tools: [{ name: 'get_weather', arguments: { city: 'Bern' }, id: 'w' }] },
@@ -157,18 +157,18 @@ void t.test('functions of the client: the call is an item, its output goes on', 
 		call_id: callOf(response)?.call_id ?? '',
 		output: 'Fog.',
 	})
-	const on = { model: 'ada', tools, previous_response_id: first.id }
-	t.match(await refusal(openai.responses.create({ ...on, input: 'and then?' })), {
+	const next = { model: 'ada', tools, previous_response_id: first.id }
+	t.match(await refusal(openai.responses.create({ ...next, input: 'and then?' })), {
 		status: 400,
 		message: /has no result/,
 	})
-	const second = await openai.responses.create({ ...on, input: [outputFor(first)] })
+	const second = await openai.responses.create({ ...next, input: [outputFor(first)] })
 	t.equal(second.output_text, 'Fog in Bern.')
-	const seen = (prompt: string) => said(model.requests(prompt)[2]?.messages).map(({ role }) => role)
+	const rolesIn = (prompt: string) => said(model.requests(prompt)[2]?.messages).map(({ role }) => role)
 	const roles = ['system', 'user', 'assistant', 'tool', 'assistant', 'tool']
-	t.strictSame(seen('fog of mine'), roles, "with the agent's own call")
+	t.strictSame(rolesIn('fog of mine'), roles, "with the agent's own call")
 
-	// The same without anything kept: the client sends all that was said.
+	// The same without stored responses: the client sends all items.
 	const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: 'fog sent back' }]
 	const events = openai.responses.stream({ model: 'ada', tools, input, store: false })
 	const types: string[] = []
@@ -183,10 +183,10 @@ void t.test('functions of the client: the call is an item, its output goes on', 
 	const third = await events.finalResponse()
 	input.push(...(third.output as OpenAI.Responses.ResponseInputItem[]), outputFor(third))
 	t.equal((await openai.responses.create({ model: 'ada', tools, input, store: false })).output_text, 'Fog in Bern.')
-	t.strictSame(seen('fog sent back'), roles)
+	t.strictSame(rolesIn('fog sent back'), roles)
 })
 
-void t.test('items of responses that are kept may be named by their ids', async (t) => {
+void t.test('items of stored responses can be referenced by their ids', async (t) => {
 	model.on('for reference', { text: 'One moment.', tools: [{ name: 'get_weather', arguments: {}, id: 'w' }] })
 	const { output } = await openai.responses.create({ model: 'ada', input: 'for reference', tools: [weather] })
 	const ids = output.map(({ id }) => id ?? '')
@@ -208,7 +208,7 @@ void t.test('items of responses that are kept may be named by their ids', async 
 	t.match(await refusal(openai.responses.create({ model: 'off', input })), { status: 400, param: 'input[1].id' })
 })
 
-void t.test('a question waits for the next response; of one that is not kept the run is stopped', async (t) => {
+void t.test('a question waits for the next response; if the response is not stored, the run is stopped', async (t) => {
 	const input = '/tool ask {"question":"Which?"}'
 	const asked = await openai.responses.create({ model: 'off', input }).withResponse()
 	const run_id = asked.response.headers.get('x-svc-run-id') ?? ''
@@ -226,7 +226,7 @@ void t.test('a question waits for the next response; of one that is not kept the
 	t.equal((await surface.run(once.response.headers.get('x-svc-run-id') ?? '')).status, 'stopped')
 })
 
-void t.test('a sub-agent may ask again: each question waits for the next response', async (t) => {
+void t.test('each of several questions of a sub-agent waits for the next response', async (t) => {
 	const ask = (question: string): object => ({ prompt: `/tool ask ${JSON.stringify({ question })}` })
 	const input = `/tool subagent.spawn ${JSON.stringify(ask('Which?'))}`
 	const asked = await openai.responses.create({ model: 'off', input }).withResponse()
@@ -252,7 +252,7 @@ void t.test('a sub-agent may ask again: each question waits for the next respons
 	t.match((await third).output_text, /all is well\.$/)
 })
 
-void t.test('while one is under way it shows as such, and none goes on from it', async (t) => {
+void t.test('a response in progress is shown as such, and cannot be continued', async (t) => {
 	const stream = await openai.responses.create({ model: 'bob', input: 'take time', stream: true })
 	const events = stream[Symbol.asyncIterator]()
 	const created = (await events.next()).value
@@ -270,7 +270,7 @@ void t.test('while one is under way it shows as such, and none goes on from it',
 	t.match(await openai.responses.retrieve(id), { status: 'completed', output_text: 'Well, done' })
 })
 
-void t.test('one that is under way can be cancelled: its run stops, and its request fails', async (t) => {
+void t.test('a response in progress can be cancelled: its run stops, and its request fails', async (t) => {
 	const stream = await openai.responses.create({ model: 'bob', input: 'cancel me', stream: true }).withResponse()
 	const run_id = stream.response.headers.get('x-svc-run-id') ?? ''
 	const events = stream.data[Symbol.asyncIterator]()
@@ -292,7 +292,7 @@ void t.test('one that is under way can be cancelled: its run stops, and its requ
 	t.match(await refusal(openai.responses.cancel(`resp_${'0'.repeat(64)}`)), { status: 404, param: 'response_id' })
 })
 
-void t.test('the input of a response can be read, page by page', async (t) => {
+void t.test('the input items of a response can be read in pages', async (t) => {
 	model.on('list this', 'Listed.')
 	const { id } = await openai.responses.create({
 		model: 'ada',
@@ -325,7 +325,7 @@ void t.test('the input of a response can be read, page by page', async (t) => {
 	t.match(await refusal(openai.responses.inputItems.list(id, { limit: 101 })), { status: 400, param: 'limit' })
 })
 
-void t.test('failures, and answers that are cut off', async (t) => {
+void t.test('failed and cut-off answers have their status and error', async (t) => {
 	model.on('too long', { text: 'And so', finishReason: 'length' })
 	t.match(await openai.responses.create({ model: 'ada', input: 'too long' }), {
 		status: 'incomplete',
@@ -340,7 +340,7 @@ void t.test('failures, and answers that are cut off', async (t) => {
 	let failed: OpenAI.Responses.Response | undefined
 	for await (const event of await openai.responses.create({ model: 'ada', input: 'fails at once', stream: true }))
 		if (event.type === 'response.failed') failed = event.response
-	// After a code that it does not know, the AI SDK sends the request again, and starts another run.
+	// After an unknown code, the AI SDK repeats the request, which starts another run.
 	t.match(failed, { status: 'failed', error: { code: 'invalid_prompt', message: /the model says no/ } })
 	t.match(await openai.responses.retrieve(failed?.id ?? ''), { status: 'failed', error: { code: 'invalid_prompt' } })
 	const message = 'This model has a maximum context length of 10 tokens.'
@@ -351,7 +351,7 @@ void t.test('failures, and answers that are cut off', async (t) => {
 })
 
 void t.test('fields that an agent cannot follow are refused by name', async (t) => {
-	const wrong: [object, string][] = [
+	const invalid: [object, string][] = [
 		[{ background: true }, 'background'],
 		[{ conversation: 'conv_1' }, 'conversation'],
 		[{ max_tool_calls: 3 }, 'max_tool_calls'],
@@ -370,7 +370,7 @@ void t.test('fields that an agent cannot follow are refused by name', async (t) 
 		[{ prompt: { id: 'x' } }, 'prompt'],
 		[{ colour: 'red' }, 'colour'],
 	]
-	for (const [more, param] of wrong) {
+	for (const [more, param] of invalid) {
 		const error = await refusal(openai.responses.create({ model: 'ada', input: 'x', ...more }))
 		t.match(error, { status: 400, type: 'invalid_request_error', param, message: /./ }, param)
 	}
@@ -379,7 +379,7 @@ void t.test('fields that an agent cannot follow are refused by name', async (t) 
 	})
 })
 
-void t.test('what belongs to an agent goes with it', async (t) => {
+void t.test('deleting an agent deletes its responses', async (t) => {
 	await surface.agent('eve', { config: { provider: 'offline' } })
 	const { id } = await openai.responses.create({ model: 'eve', input: 'hello' })
 	await gateway.request('DELETE', '/v1/agents/eve')
@@ -387,12 +387,12 @@ void t.test('what belongs to an agent goes with it', async (t) => {
 	t.match(await refusal(openai.responses.retrieve(id)), { status: 404 })
 })
 
-void t.test('two chats of one user do not know of each other', async (t) => {
+void t.test('two chats of one user are separate', async (t) => {
 	model.on('a secret', 'I keep it.')
 	model.on('another chat', 'Hello.')
 	const by = { model: 'ada', user: 'ann' }
-	await openai.chat.completions.create({ ...by, messages: [{ role: 'user', content: 'a secret' }] })
-	await openai.chat.completions.create({ ...by, messages: [{ role: 'user', content: 'another chat' }] })
+	await openai.chat.completions.create({ ...by, messages: userMessages('a secret') })
+	await openai.chat.completions.create({ ...by, messages: userMessages('another chat') })
 	t.strictSame(contents('another chat'), ['You are Ada.', 'another chat'])
 
 	const question = '/tool ask {"question":"Delete everything?"}'

@@ -1,7 +1,7 @@
-/** Tools that the client has, beside those of the agent. */
+/** Tools of the client, in addition to those of the agent. */
 import type { OpenAI } from 'openai'
 import t from 'tap'
-import { refusal, startSurface } from './client.ts'
+import { refusal, startSurface, userMessages } from './client.ts'
 import { said } from '../../support/said.ts'
 
 type Messages = OpenAI.ChatCompletionMessageParam[]
@@ -23,13 +23,13 @@ const clock: OpenAI.ChatCompletionFunctionTool = { type: 'function', function: {
 const usage = { prompt_tokens: 10, completion_tokens: 2 }
 const toolOf = (city: string) => ({ name: 'get_weather', arguments: { city }, id: 'w1' })
 
-/** Answers to the calls of a message of an assistant. */
+/** Results for the tool calls of an assistant's message. */
 function results(message: OpenAI.ChatCompletionMessage | undefined, ...contents: string[]): Messages {
 	const calls = message?.tool_calls ?? []
 	return calls.map(({ id }, at) => ({ role: 'tool', tool_call_id: id, content: contents[at] ?? '' }))
 }
 
-void t.test('a call of such a tool ends the run, and its result goes on with all that was done', async (t) => {
+void t.test("a call of a client's tool ends the run, and its result continues with all earlier steps", async (t) => {
 	model.on(
 		'sunny in Rome',
 		{
@@ -56,7 +56,7 @@ void t.test('a call of such a tool ends the run, and its result goes on with all
 	})
 	const [call] = choice?.message.tool_calls ?? []
 	t.strictSame(call?.type === 'function' && JSON.parse(call.function.arguments), { city: 'Rome' })
-	t.ok(call && call.id.length <= 40, "as long as OpenAI's may be")
+	t.ok(call && call.id.length <= 40, "within OpenAI's limit")
 	t.strictSame(first.data.usage, { prompt_tokens: 20, completion_tokens: 4, total_tokens: 24 })
 	const run_id = first.response.headers.get('x-svc-run-id') ?? ''
 	t.match(await surface.run(run_id), { status: 'completed', answer: '' })
@@ -69,11 +69,11 @@ void t.test('a call of such a tool ends the run, and its result goes on with all
 	t.match(third.data.choices[0], { finish_reason: 'stop', message: { content: 'Yes, it is.' } })
 	t.strictSame(third.data.usage, { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 }, 'of this request alone')
 
-	const asked = model.requests('sunny in Rome')
-	t.equal(asked.length, 4)
-	const names = asked[0]?.tools?.map((tool) => tool.function.name) ?? []
+	const sent = model.requests('sunny in Rome')
+	t.equal(sent.length, 4)
+	const names = sent[0]?.tools?.map((tool) => tool.function.name) ?? []
 	t.ok(names.includes('get_weather') && names.includes('clock') && names.includes('memory_stm_write'))
-	const last = said(asked[3]?.messages)
+	const last = said(sent[3]?.messages)
 	t.strictSame(
 		last.map(({ role, content, tool_calls }) => [role, tool_calls?.[0]?.function.name ?? content]),
 		[
@@ -87,13 +87,13 @@ void t.test('a call of such a tool ends the run, and its result goes on with all
 			['assistant', 'clock'],
 			['tool', 'Noon.'],
 		],
-		"the agent's own call stands in it, which the client never saw",
+		"with the agent's own call, which the client never got",
 	)
 	const ids = last.flatMap(({ tool_calls }) => tool_calls?.map(({ id }) => id) ?? [])
-	t.equal(new Set(ids).size, ids.length, 'though the model gave one id twice')
+	t.equal(new Set(ids).size, ids.length, 'unique, although the model used an id twice')
 })
 
-void t.test('calls of both kinds in one answer: the agent makes its own, then the client gets the rest', async (t) => {
+void t.test('of calls of both kinds in one answer, the agent makes its own and the client gets the rest', async (t) => {
 	model.on(
 		'both of them',
 		{
@@ -107,9 +107,9 @@ void t.test('calls of both kinds in one answer: the agent makes its own, then th
 		},
 		'Done.',
 	)
-	const messages: Messages = [{ role: 'user', content: 'both of them' }]
+	const messages: Messages = userMessages('both of them')
 	const stream = openai.chat.completions.stream({ model: 'ada', messages, tools: [weather, clock] })
-	const { choices, usage: told } = await stream.finalChatCompletion()
+	const { choices, usage: reported } = await stream.finalChatCompletion()
 	t.match(choices[0], {
 		finish_reason: 'tool_calls',
 		message: {
@@ -117,7 +117,7 @@ void t.test('calls of both kinds in one answer: the agent makes its own, then th
 			tool_calls: [{ function: { name: 'get_weather' } }, { function: { name: 'clock' } }],
 		},
 	})
-	t.equal(told, undefined, 'it was not asked for')
+	t.equal(reported, undefined, 'it was not requested')
 	const [message] = choices.map((choice) => choice.message)
 	messages.push(message as OpenAI.ChatCompletionMessage, ...results(message, 'Snow.', 'Night.').toReversed())
 	t.equal((await openai.chat.completions.create({ model: 'ada', messages })).choices[0]?.message.content, 'Done.')
@@ -134,7 +134,7 @@ void t.test('calls of both kinds in one answer: the agent makes its own, then th
 	)
 })
 
-void t.test('results of calls that the gateway does not know stand as the client tells of them', async (t) => {
+void t.test('unknown calls and their results are passed on as the client sent them', async (t) => {
 	model.on('a strange one', 'I see.')
 	const calls = [
 		{ id: 'x', type: 'function' as const, function: { name: 'get_weather', arguments: '{"city":"Bern"}' } },
@@ -153,16 +153,16 @@ void t.test('results of calls that the gateway does not know stand as the client
 	])
 })
 
-void t.test('a kept conversation has the prompt once, with its call, result and answer', async (t) => {
+void t.test('a named conversation has the prompt once, with its call, result and answer', async (t) => {
 	model.on('kept call', { tools: [toolOf('Kiel')] }, 'Windy.')
 	model.on('and now', 'The same.')
 	const ask = (messages: Messages) =>
 		openai.chat.completions.create({ model: 'ada', messages, tools: [weather], user: 'keeper' })
-	const messages: Messages = [{ role: 'user', content: 'kept call' }]
+	const messages: Messages = userMessages('kept call')
 	const message = (await ask(messages)).choices[0]?.message
 	messages.push(message as OpenAI.ChatCompletionMessage, ...results(message, 'Wind.'))
 	t.equal((await ask(messages)).choices[0]?.message.content, 'Windy.')
-	await ask([{ role: 'user', content: 'and now' }])
+	await ask(userMessages('and now'))
 	const contents = (list: { content: unknown }[] = []) => list.map(({ content }) => content)
 	t.strictSame(contents(said(model.requests('and now')[0]?.messages)), [
 		'kept call',
@@ -175,9 +175,9 @@ void t.test('a kept conversation has the prompt once, with its call, result and 
 	t.strictSame(contents(body), ['kept call', 'Windy.', 'and now', 'The same.'])
 })
 
-void t.test('parallel_tool_calls: false gives one call at a time, tool_choice: none offers none', async (t) => {
+void t.test('parallel_tool_calls: false gives one call at a time; tool_choice: none offers no tool', async (t) => {
 	model.on('twice', { tools: [toolOf('Ulm'), { ...toolOf('Bonn'), id: 'w2' }] }, 'Both are dry.')
-	const messages: Messages = [{ role: 'user', content: 'twice' }]
+	const messages: Messages = userMessages('twice')
 	const body = { model: 'ada', messages, tools: [weather], parallel_tool_calls: false }
 	const message = (await openai.chat.completions.create(body)).choices[0]?.message
 	t.equal(message?.tool_calls?.length, 1)
@@ -187,18 +187,18 @@ void t.test('parallel_tool_calls: false gives one call at a time, tool_choice: n
 	model.on('no tools', 'Without.')
 	await openai.chat.completions.create({
 		...body,
-		messages: [{ role: 'user', content: 'no tools' }],
+		messages: userMessages('no tools'),
 		tool_choice: 'none',
 	})
 	t.notOk(model.requests('no tools')[0]?.tools?.some((tool) => tool.function.name === 'get_weather'))
 })
 
-void t.test('what a provider would execute, and metadata of the client, are left out and named', async (t) => {
+void t.test('tools that a provider executes and client metadata are ignored, and named in a header', async (t) => {
 	model.on('with extras', 'Done.')
 	const hosted = [{ type: 'web_search' }, { type: 'custom', custom: { name: 'apply_patch' } }]
 	const body = {
 		model: 'ada',
-		messages: [{ role: 'user' as const, content: 'with extras' }],
+		messages: userMessages('with extras'),
 		tools: [hosted[0], weather, { ...hosted[1], type: 'cus tom\r\n' }] as OpenAI.ChatCompletionTool[],
 		client_metadata: { session: 'x' },
 	}
@@ -221,15 +221,15 @@ void t.test('what a provider would execute, and metadata of the client, are left
 		if (event.type === 'response.completed') t.match(event.response.tools, [{ type: 'function', name: 'clock' }])
 
 	const include = ['web_search_call.action.sources', 'file_search_call.results', 'reasoning.encrypted_content'] as const
-	const more = await openai.responses.create({ model: 'ada', input: 'with extras', include: [...include] })
-	t.equal(more.status, 'completed', 'there are no calls of these tools to which anything could be added')
+	const included = await openai.responses.create({ model: 'ada', input: 'with extras', include: [...include] })
+	t.equal(included.status, 'completed', 'without calls of these tools there is nothing to include')
 
 	const plain = await openai.responses.create({ model: 'ada', input: 'with extras', store: false }).withResponse()
 	t.equal(plain.response.headers.get('x-svc-ignored'), null)
 })
 
-void t.test('what does not fit together is refused', async (t) => {
-	const messages: Messages = [{ role: 'user', content: 'never said' }]
+void t.test('inconsistent tools and messages are refused', async (t) => {
+	const messages: Messages = userMessages('never said')
 	const create = (more: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...more }))
 	const named = (name: string) => ({ type: 'function', function: { name } })
 	t.match(await create({ tools: [named('memory_recall')] }), {
@@ -254,7 +254,7 @@ void t.test('what does not fit together is refused', async (t) => {
 	t.equal(model.requests('never said').length, 0)
 })
 
-void t.test('results for a kept conversation may come alone, and its later turns see calls and results', async () => {
+void t.test('a named conversation accepts results alone, and its later turns have the calls and results', async () => {
 	const ask = (messages: Messages) =>
 		openai.chat.completions.create(
 			{ model: 'svc/ada', messages, tools: [weather] },
@@ -262,12 +262,12 @@ void t.test('results for a kept conversation may come alone, and its later turns
 		)
 	model.on('rain in Oslo', { text: 'I look.', tools: [toolOf('Oslo')], usage }, { text: 'It rains.', usage })
 	model.on('and what else', { text: 'Nothing.', usage })
-	const first = await ask([{ role: 'user', content: 'Is there rain in Oslo?' }])
+	const first = await ask(userMessages('Is there rain in Oslo?'))
 	const call = first.choices[0]?.message
 	t.equal(call?.tool_calls?.length, 1)
 	const second = await ask(results(call, 'wet: 100 %'))
 	t.equal(second.choices[0]?.message.content, 'It rains.')
-	await ask([{ role: 'user', content: 'and what else?' }])
+	await ask(userMessages('and what else?'))
 	t.match(said(model.requests('and what else')[0]?.messages), [
 		{ role: 'user', content: 'Is there rain in Oslo?' },
 		{ role: 'assistant', content: 'I look.', tool_calls: [{ function: { name: 'get_weather' } }] },
@@ -275,7 +275,7 @@ void t.test('results for a kept conversation may come alone, and its later turns
 		{ role: 'assistant', content: 'It rains.' },
 		{ role: 'user', content: 'and what else?' },
 	])
-	// The results of another conversation are none of this one.
+	// Another conversation does not accept these results.
 	const other = openai.chat.completions.create(
 		{ model: 'svc/ada', messages: results(call, 'dry'), tools: [weather] },
 		{ headers: { 'x-svc-conversation': 'work' } },

@@ -1,4 +1,4 @@
-/** Requests that end with an answer: the agent continues it, or gives it in the form that the request wants. */
+/** Requests that end with an answer: the agent continues it, or repeats it in the form that the request specifies. */
 import type { OpenAI } from 'openai'
 import t from 'tap'
 import { refusal, startSurface } from './client.ts'
@@ -14,7 +14,7 @@ await surface.agent('ada', { persona: 'You are Ada.' })
 await surface.agent('off', { config: { provider: 'offline' } })
 
 let script: ScriptedAnswer[] = []
-/** Like providers that take no beginning of an answer. */
+/** Like providers that do not accept the beginning of an answer. */
 model.mock.on({ predicate: () => true }, ({ messages }) =>
 	messages.at(-1)?.role === 'assistant'
 		? { error: { message: 'The conversation must end with a user message.', type: 'scripted' }, status: 400 }
@@ -32,12 +32,12 @@ const schema = {
 	additionalProperties: false,
 }
 
-const told: Messages = [
+const story: Messages = [
 	{ role: 'user', content: 'Tell a story.' },
 	{ role: 'assistant', content: 'Once upon a time' },
 ]
 
-/** What the model was sent last: roles, and texts or the names of called tools. */
+/** The model's last request: roles, and texts or the names of called tools. */
 function sent(): [role: string, content: unknown][] {
 	return said(model.requests().at(-1)?.messages).map(({ role, content, tool_calls }) => [
 		role,
@@ -47,17 +47,17 @@ function sent(): [role: string, content: unknown][] {
 
 void t.test('an answer is continued, streamed or not', async (t) => {
 	script = [{ content: ' there was' }, { content: ' a king.' }]
-	const messages: Messages = [{ role: 'user', content: 'Hello' }, { role: 'assistant', content: 'Good day.' }, ...told]
+	const messages: Messages = [{ role: 'user', content: 'Hello' }, { role: 'assistant', content: 'Good day.' }, ...story]
 	const { data, response } = await openai.chat.completions.create({ model: 'ada', messages }).withResponse()
 	t.match(data.choices, [{ finish_reason: 'stop', message: { content: ' there was' } }])
 	const run = await surface.run(response.headers.get('x-svc-run-id') ?? '')
 	t.match(run, { status: 'completed', prompt: 'Tell a story.', answer: ' there was' })
 	const earlier = [PERSONA, ['user', 'Hello'], ['assistant', 'Good day.']]
-	const asked = [
+	const latest = [
 		['user', 'Tell a story.'],
 		['assistant', 'Once upon a time'],
 	]
-	t.match(sent(), [...earlier, ...asked, ['user', CONTINUE]])
+	t.match(sent(), [...earlier, ...latest, ['user', CONTINUE]])
 	t.equal(sent().length, 6)
 
 	let text = ''
@@ -66,7 +66,7 @@ void t.test('an answer is continued, streamed or not', async (t) => {
 	t.equal(text, ' a king.')
 })
 
-void t.test('an answer is given again as JSON, which is checked', async (t) => {
+void t.test('an answer is repeated as JSON, which is checked', async (t) => {
 	script = [{ content: '{"town": "Bern"}' }, { content: '{"city": "Bern"}' }]
 	const call = { id: 'c1', type: 'function' as const, function: { name: 'clock', arguments: '{}' } }
 	const { choices } = await openai.chat.completions.create({
@@ -93,15 +93,15 @@ void t.test('an answer is given again as JSON, which is checked', async (t) => {
 	t.equal(messages.length, 7)
 })
 
-void t.test('tools of the agent and of the client can follow it', async (t) => {
+void t.test("calls of the agent's and the client's tools can follow the answer", async (t) => {
 	const note = { name: 'memory_stm_write', arguments: '{"key":"k","value":1}', id: 'm1' }
 	script = [{ toolCalls: [note] }, { toolCalls: [{ name: 'clock', arguments: '{}', id: 'w1' }] }, { content: 'Noon.' }]
 	const messages: Messages = [
 		{ role: 'user', content: 'What time is it?' },
 		{ role: 'assistant', content: 'I look.' },
 	]
-	const ask = async (more: object = {}) =>
-		(await openai.chat.completions.create({ model: 'ada', messages, tools: [clock], ...more })).choices[0]
+	const ask = async (fields: object = {}) =>
+		(await openai.chat.completions.create({ model: 'ada', messages, tools: [clock], ...fields })).choices[0]
 	const choice = await ask({ tool_choice: 'required' })
 	const { message, finish_reason } = choice ?? {}
 	const [call] = message?.tool_calls ?? []
@@ -124,50 +124,50 @@ void t.test('tools of the agent and of the client can follow it', async (t) => {
 		['assistant', 'clock'],
 		['tool', '12:00'],
 	]
-	t.match(second, [...before, ...calls], 'with what the earlier run did')
+	t.match(second, [...before, ...calls], 'with the steps of the earlier run')
 	t.equal(second.length, 6)
 })
 
-void t.test('responses too, which later ones can continue', async (t) => {
+void t.test('responses continue an answer as well, and later responses can continue them', async (t) => {
 	script = [{ content: ' there was' }, { content: '{"city": "Rome"}' }, { content: 'You are welcome.' }]
-	const one = await openai.responses.create({
+	const first = await openai.responses.create({
 		model: 'ada',
 		input: [
 			{ role: 'user', content: 'Tell a story.' },
 			{ role: 'assistant', content: 'Once upon a time' },
 		],
 	})
-	t.equal(one.output_text, ' there was')
+	t.equal(first.output_text, ' there was')
 	t.match(sent(), [PERSONA, ['user', 'Tell a story.'], ['assistant', 'Once upon a time'], ['user', CONTINUE]])
 
-	const two = await openai.responses.create({
+	const second = await openai.responses.create({
 		model: 'ada',
-		previous_response_id: one.id,
+		previous_response_id: first.id,
 		input: [{ role: 'developer', content: 'Where was that?' }],
 		text: { format: { type: 'json_schema', name: 'place', schema, strict: true } },
 	})
-	t.equal(two.output_text, '{"city": "Rome"}')
-	const story = [
+	t.equal(second.output_text, '{"city": "Rome"}')
+	const turns = [
 		['user', 'Tell a story.'],
 		['assistant', 'Once upon a time'],
 		['assistant', ' there was'],
 	]
-	t.match(sent(), [['system', /^You are Ada\.\n\nWhere was that\?/], ...story, ['user', IN_FORM]])
+	t.match(sent(), [['system', /^You are Ada\.\n\nWhere was that\?/], ...turns, ['user', IN_FORM]])
 
-	const three = await openai.responses.create({ model: 'ada', previous_response_id: two.id, input: 'Thanks.' })
-	t.equal(three.output_text, 'You are welcome.')
-	t.match(sent(), [PERSONA, ...story, ['assistant', '{"city": "Rome"}'], ['user', 'Thanks.']])
+	const third = await openai.responses.create({ model: 'ada', previous_response_id: second.id, input: 'Thanks.' })
+	t.equal(third.output_text, 'You are welcome.')
+	t.match(sent(), [PERSONA, ...turns, ['assistant', '{"city": "Rome"}'], ['user', 'Thanks.']])
 	t.equal(sent().length, 6)
 	const { conversation } = (await surface.runs('ada'))[0] ?? {}
 	const { body } = await gateway.request('GET', `/v1/agents/ada/history?conversation=${conversation}`)
 	t.strictSame(
 		body.map(({ content }: { content: string }) => content),
 		['Tell a story.', ' there was', '{"city": "Rome"}', 'Thanks.', 'You are welcome.'],
-		'the prompt is there once',
+		'the prompt is in the history once',
 	)
 })
 
-void t.test('a long one is shortened in its middle', async (t) => {
+void t.test('a long answer is shortened in the middle', async (t) => {
 	await surface.agent('small', { config: { context: { tokens: 12_000 } } })
 	script = [{ content: 'for ever.' }]
 	const content = `Once upon a time ${'and so on '.repeat(8_000)}they lived happily`
@@ -190,30 +190,27 @@ void t.test('a long one is shortened in its middle', async (t) => {
 	t.ok(String(answer?.[1]).length < content.length)
 })
 
-void t.test('the offline model answers it', async (t) => {
-	const { choices } = await openai.chat.completions.create({ model: 'off', messages: told })
+void t.test('the offline provider answers such a request', async (t) => {
+	const { choices } = await openai.chat.completions.create({ model: 'off', messages: story })
 	t.match(choices, [{ finish_reason: 'stop', message: { content: /offline provider received/ } }])
 })
 
-void t.test(
-	'a request may not end with an answer in a named conversation, or have no message of the user',
-	async (t) => {
-		const headers = { 'x-svc-conversation': 'holiday' }
-		script = [{ content: 'Hello.' }]
-		const kept = await openai.responses.create({ model: 'ada', input: 'Hello' }, { headers })
-		const runs = (await surface.runs('ada')).length
-		const input: OpenAI.Responses.ResponseInput = [{ role: 'assistant', content: 'And' }]
-		const refused = { status: 400, type: 'invalid_request_error', message: /named conversation[^]*message of the user/ }
-		for (const call of [
-			openai.chat.completions.create({ model: 'ada', messages: told }, { headers }),
-			openai.responses.create({ model: 'ada', input: [{ role: 'user', content: 'x' }, ...input] }, { headers }),
-			openai.responses.create({ model: 'ada', input, previous_response_id: kept.id }),
-		])
-			t.match(await refusal(call), refused)
-		t.match(await refusal(openai.responses.create({ model: 'ada', input })), {
-			status: 400,
-			message: /must contain a message of the user/,
-		})
-		t.equal((await surface.runs('ada')).length, runs, 'none of them began a run')
-	},
-)
+void t.test('a trailing answer is refused in a named conversation, or without a message of the user', async (t) => {
+	const headers = { 'x-svc-conversation': 'holiday' }
+	script = [{ content: 'Hello.' }]
+	const kept = await openai.responses.create({ model: 'ada', input: 'Hello' }, { headers })
+	const runs = (await surface.runs('ada')).length
+	const input: OpenAI.Responses.ResponseInput = [{ role: 'assistant', content: 'And' }]
+	const refused = { status: 400, type: 'invalid_request_error', message: /named conversation[^]*message of the user/ }
+	for (const call of [
+		openai.chat.completions.create({ model: 'ada', messages: story }, { headers }),
+		openai.responses.create({ model: 'ada', input: [{ role: 'user', content: 'x' }, ...input] }, { headers }),
+		openai.responses.create({ model: 'ada', input, previous_response_id: kept.id }),
+	])
+		t.match(await refusal(call), refused)
+	t.match(await refusal(openai.responses.create({ model: 'ada', input })), {
+		status: 400,
+		message: /must contain a message of the user/,
+	})
+	t.equal((await surface.runs('ada')).length, runs, 'none of them started a run')
+})

@@ -1,8 +1,8 @@
-/** Tokens of the provider's cache and of reasoning, as OpenAI's clients read them. */
+/** Cached and reasoning tokens, in the fields that OpenAI's clients read. */
 import t from 'tap'
-import { OpenAI } from 'openai'
 import { startGateway } from '../../support/gateway.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
+import { clientOf, userMessages } from './client.ts'
 
 const models = await startScriptedModels()
 t.teardown(() => models.stop())
@@ -24,16 +24,11 @@ providers:
 t.teardown(() => gateway.stop())
 for (const provider of ['counting', 'silent'])
 	await gateway.request('POST', '/v1/agents', { body: { name: provider, config: { provider } } })
-const openai = new OpenAI({
-	baseURL: `${gateway.url}/v1`,
-	apiKey: 'none',
-	maxRetries: 0,
-	defaultHeaders: { authorization: null },
-})
-const messages = [{ role: 'user' as const, content: 'Is it?' }]
+const openai = clientOf(gateway.url)
+const messages = userMessages('Is it?')
 const total = { prompt_tokens: 9, completion_tokens: 8, total_tokens: 17 }
 
-void t.test('a chat completion has what the provider tells', async (t) => {
+void t.test('a chat completion has the numbers of the provider', async (t) => {
 	const ask = async (model: string) => (await openai.chat.completions.create({ model, messages })).usage
 	t.strictSame(await ask('counting'), { ...total, ...details })
 	t.strictSame(await ask('silent'), total)
@@ -42,7 +37,7 @@ void t.test('a chat completion has what the provider tells', async (t) => {
 	t.strictSame(chunks.at(-1)?.usage, { ...total, ...details })
 })
 
-void t.test('a response has it too, also when it is read later', async (t) => {
+void t.test('a response has them as well, also when it is read later', async (t) => {
 	const response = await openai.responses.create({ model: 'counting', input: 'Is it?' })
 	t.strictSame(response.usage, {
 		input_tokens: 9,
@@ -52,6 +47,9 @@ void t.test('a response has it too, also when it is read later', async (t) => {
 		total_tokens: 17,
 	})
 	t.strictSame(await openai.responses.retrieve(response.id), response)
-	const untold = await openai.responses.create({ model: 'silent', input: 'Is it?' })
-	t.match(untold.usage, { input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } })
+	const withoutDetails = await openai.responses.create({ model: 'silent', input: 'Is it?' })
+	t.match(withoutDetails.usage, {
+		input_tokens_details: { cached_tokens: 0 },
+		output_tokens_details: { reasoning_tokens: 0 },
+	})
 })

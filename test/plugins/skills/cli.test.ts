@@ -70,49 +70,46 @@ void t.test('skills are installed from a file, a folder, an address or standard 
 	t.equal((await svc(['skills', 'list', 'ada', '--json'])).json.length, 3)
 })
 
-void t.test(
-	'of several skills in a source, --path selects one and --all installs all, and show prints their files',
-	async (t) => {
-		const cwd = t.testdir({
-			collection: {
-				rain: {
-					'SKILL.md': skillText('rain', 'Read notes/wet.md.'),
-					notes: { 'wet.md': 'Take an \u001b[2Jumbrella.\n' },
-				},
-				sun: { 'SKILL.md': skillText('sun', 'Take a hat.') },
+void t.test('--path selects one of several skills, --all installs all of them, and show prints files', async (t) => {
+	const cwd = t.testdir({
+		collection: {
+			rain: {
+				'SKILL.md': skillText('rain', 'Read notes/wet.md.'),
+				notes: { 'wet.md': 'Take an \u001b[2Jumbrella.\n' },
 			},
-		})
-		const several = await svc(['skills', 'install', 'lea', 'collection'], { cwd })
-		t.match(several, { code: 2, err: /rain/ })
-		t.match(several.err, /sun/)
-		const choice = /collection has several skills; select one with --path, or install all with --all: rain, sun/
-		t.match(several.err, choice)
-		t.strictSame((await svc(['skills', 'list', 'lea', '--json'])).json, [], 'nothing is installed')
-		const wrong = await svc(['skills', 'install', 'lea', 'collection', '--path', 'snow'], { cwd })
-		t.match(wrong, { code: 4, err: /^svc: collection: there is no SKILL\.md in "snow", only in: rain, sun$/m })
-		t.match(await svc(['skills', 'install', 'lea', 'collection', '--path', 'rain', '--json'], { cwd }), {
-			code: 0,
-			json: { name: 'rain', status: 'quarantined' },
-		})
-		const all = await svc(['skills', 'install', 'lea', 'collection', '--all', '--json'], { cwd })
-		t.strictSame(
-			all.json.map(({ name }: { name: string }) => name),
-			['rain', 'sun'],
-		)
-		const single = await svc(['skills', 'install', 'lea', 'collection/sun', '--all', '--json'], { cwd })
-		t.match(single.json, [{ name: 'sun' }], 'also from a source with a single skill')
+			sun: { 'SKILL.md': skillText('sun', 'Take a hat.') },
+		},
+	})
+	const several = await svc(['skills', 'install', 'lea', 'collection'], { cwd })
+	t.match(several, { code: 2, err: /rain/ })
+	t.match(several.err, /sun/)
+	const choice = /collection has several skills; select one with --path, or install all with --all: rain, sun/
+	t.match(several.err, choice)
+	t.strictSame((await svc(['skills', 'list', 'lea', '--json'])).json, [], 'nothing is installed')
+	const wrong = await svc(['skills', 'install', 'lea', 'collection', '--path', 'snow'], { cwd })
+	t.match(wrong, { code: 4, err: /^svc: collection: there is no SKILL\.md in "snow", only in: rain, sun$/m })
+	t.match(await svc(['skills', 'install', 'lea', 'collection', '--path', 'rain', '--json'], { cwd }), {
+		code: 0,
+		json: { name: 'rain', status: 'quarantined' },
+	})
+	const all = await svc(['skills', 'install', 'lea', 'collection', '--all', '--json'], { cwd })
+	t.strictSame(
+		all.json.map(({ name }: { name: string }) => name),
+		['rain', 'sun'],
+	)
+	const single = await svc(['skills', 'install', 'lea', 'collection/sun', '--all', '--json'], { cwd })
+	t.match(single.json, [{ name: 'sun' }], 'also from a source with a single skill')
 
-		const { id } = all.json[0]
-		const shown = await svc(['skills', 'show', 'lea', id, '--json'])
-		t.match(shown.json, { id, name: 'rain', files: [{ path: 'SKILL.md' }, { path: 'notes/wet.md' }] })
-		t.match((await svc(['skills', 'show', 'lea', id])).out, /SKILL\.md[^]*notes\/wet\.md/)
-		const { out } = await svc(['skills', 'show', 'lea', id, 'notes/wet.md'])
-		t.match(out, /Take an .*umbrella\./)
-		t.notOk(out.includes('\u001b[2J'), 'control characters are escaped')
-		const absent = await svc(['skills', 'show', 'lea', id, 'nothing.md'])
-		t.match(absent, { code: 4, err: `has no file "nothing.md"; "svc skills show lea ${id}" lists its files` })
-	},
-)
+	const { id } = all.json[0]
+	const shown = await svc(['skills', 'show', 'lea', id, '--json'])
+	t.match(shown.json, { id, name: 'rain', files: [{ path: 'SKILL.md' }, { path: 'notes/wet.md' }] })
+	t.match((await svc(['skills', 'show', 'lea', id])).out, /SKILL\.md[^]*notes\/wet\.md/)
+	const { out } = await svc(['skills', 'show', 'lea', id, 'notes/wet.md'])
+	t.match(out, /Take an .*umbrella\./)
+	t.notOk(out.includes('\u001b[2J'), 'control characters are escaped')
+	const absent = await svc(['skills', 'show', 'lea', id, 'nothing.md'])
+	t.match(absent, { code: 4, err: `has no file "nothing.md"; "svc skills show lea ${id}" lists its files` })
+})
 
 void t.test('the review shows permissions, findings and program, with invisible characters escaped', async (t) => {
 	const head = [

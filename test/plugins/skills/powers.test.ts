@@ -3,20 +3,17 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import { guardedFetch } from '../../../core/fetch/guarded-fetch.ts'
-import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
 import { powersOf } from '../../../plugins/skills/powers.ts'
 import { startGateway } from '../../support/gateway.ts'
+import { contextPlugin } from '../../support/plugin-context.ts'
 import { startStandIn } from '../../support/stand-in.ts'
 import type { Given, StandIn } from '../../support/stand-in.ts'
 
-const lender = `export default { name: 'lender', needs: ['vault'], start: (ctx) => void (globalThis.lent = ctx) }`
-const gateway = await startGateway({
-	config: 'plugins: {lender: true}\n',
-	files: { 'plugins/lender/index.js': lender },
-})
+const { files, context } = contextPlugin('vault')
+const gateway = await startGateway({ config: 'plugins: {lender: true}\n', files })
 t.teardown(() => gateway.stop())
-const { lent } = globalThis as unknown as { lent: Context }
+const lent = context()
 
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 const agent = await lent.use('agents').get('ada')

@@ -1,6 +1,6 @@
 /** svc init on a pseudo-terminal, with a real model server. */
 import { once } from 'node:events'
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -60,7 +60,7 @@ interface Setup extends TerminalProgram {
 	file: string
 }
 
-function init(t: Test, args: string[] = [], { home = homeFor(t), env = {} } = {}): Setup {
+function init(t: Test, args: string[] = [], { home = makeHome({}, t), env = {} } = {}): Setup {
 	const terminal = openTerminal(process.execPath, [svcFile, 'init', ...args], {
 		cwd: home,
 		env: { PATH: process.env.PATH ?? '', HOME: home, SVC_HOME: home, ...env },
@@ -69,12 +69,6 @@ function init(t: Test, args: string[] = [], { home = homeFor(t), env = {} } = {}
 	})
 	t.teardown(() => terminal.kill())
 	return { ...terminal, home, file: join(home, 'config/gateway.yaml') }
-}
-
-function homeFor(t: Test): string {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	return home
 }
 
 async function answerOf(t: Test, gateway: TestGateway): Promise<string> {
@@ -248,7 +242,7 @@ for (const [kind, usual] of Object.entries(serverUrls).filter(([kind]) => kind !
 	})
 
 void t.test('a terminal that states no size, such as a serial line, shows whole questions', async (t) => {
-	const home = homeFor(t)
+	const home = makeHome({}, t)
 	const svc = openTerminal('sh', ['-c', 'stty rows 0 cols 0; exec "$0" "$@"', process.execPath, svcFile, 'init'], {
 		cwd: home,
 		env: { PATH: process.env.PATH ?? '', HOME: home, SVC_HOME: home },
