@@ -1,6 +1,5 @@
 /** Provider keys in the vault: what the model server gets, and what happens without a key. */
 import { writeFileSync } from 'node:fs'
-import { createServer, request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { modelsOf } from '../../../plugins/models/models.ts'
@@ -8,28 +7,18 @@ import type { ModelSettings } from '../../../plugins/models/contract.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { listenOnLoopback } from '../../support/loopback.ts'
-import { startModelServer } from '../../support/model-server.ts'
 import { follow } from '../../support/runs.ts'
+import { startScriptedModels } from '../../support/scripted-model.ts'
 import { openStream } from '../../support/sse.ts'
 
 const KEY = 'sk-vault-0123456789abcdef'
-const model = await startModelServer()
-t.teardown(() => model.stop())
-model.on('What is it', `It is ${KEY}-2.`)
-model.on(/./, 'Hello.')
-
-/** A proxy that records keys, which the model server does not. */
-const keys: (string | undefined)[] = []
-const proxy = createServer((request, response) => {
-	keys.push(request.headers.authorization)
-	const forwarded = httpRequest(new URL(request.url ?? '', model.url), { method: 'POST', headers: request.headers })
-	forwarded.on('response', (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 0, answer.headers)))
-	request.pipe(forwarded)
+const models = await startScriptedModels()
+t.teardown(() => models.stop())
+const { url: base_url, requests } = models.add(({ body }) => {
+	const content = JSON.stringify(body.messages.at(-1)).includes('What is it?') ? `It is ${KEY}-2.` : 'Hello.'
+	return { sse: [{ choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }] }
 })
-const { url, stop } = await listenOnLoopback(proxy)
-t.teardown(stop)
-const base_url = `${url}/v1`
+const lastKey = (): string | undefined => requests.at(-1)?.headers.authorization
 
 const provider = (key: string): string => `{ kind: openai, base_url: "${base_url}", model: m, api_key: ${key} }`
 
@@ -46,15 +35,19 @@ void t.test('a provider uses the newest version of its key in the vault', async 
 	})
 	const stored = await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'MODEL_KEY', value: KEY } })
 	await ada.complete('Are you there?')
-	t.equal(keys.at(-1), `Bearer ${KEY}`)
+	t.equal(lastKey(), `Bearer ${KEY}`)
 
 	const path = `/v1/vault/secrets/${stored.body.id}`
 	await gateway.request('PUT', path, { body: { value: `${KEY}-2` } })
 	const run_id = await ada.complete('What is it?')
-	t.equal(keys.at(-1), `Bearer ${KEY}-2`)
+	t.equal(lastKey(), `Bearer ${KEY}-2`)
 	t.equal((await ada.heard(run_id, 'message.assistant')).payload.content, 'It is [redacted:provider:main].')
 	await ada.complete('What was it?')
-	t.notMatch(JSON.stringify(model.requests()), KEY, 'the key in an answer of the provider is not stored')
+	t.notMatch(
+		JSON.stringify(requests.map(({ body }) => body)),
+		KEY,
+		'the key in an answer of the provider is not stored',
+	)
 
 	await gateway.request('PUT', path, { body: { value: `${KEY}\n` } })
 	t.match((await ada.ended(await ada.start('And now?'))).payload, {
@@ -88,7 +81,7 @@ void t.test('a locked vault fails only the runs that need it', async (t) => {
 	})
 	const bob = await follow(t, gateway, 'bob', { config: { provider: 'plain', fallback: ['main'] } })
 	await bob.complete('Hello.')
-	t.equal(keys.at(-1), 'Bearer sk-plain', 'a fallback without its key is skipped')
+	t.equal(lastKey(), 'Bearer sk-plain', 'a fallback without its key is skipped')
 })
 
 void t.test('without the vault plugin the error names it', async (t) => {
@@ -106,7 +99,7 @@ void t.test('without the vault plugin the error names it', async (t) => {
 	await stream.waitFor('config.reloaded')
 	await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'MODEL_KEY', value: KEY } })
 	await ada.complete('Hello.')
-	t.equal(keys.at(-1), `Bearer ${KEY}`)
+	t.equal(lastKey(), `Bearer ${KEY}`)
 })
 
 void t.test('embeddings come from the provider of the agent, if it has an embedding model', async (t) => {
