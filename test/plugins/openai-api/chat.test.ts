@@ -144,8 +144,8 @@ void t.test("text beside the agent's own tool calls is part of the answer, strea
 	model.on('look up A', ...script)
 	model.on('look up B', ...script)
 	const ask = { model: 'ada', messages: userMessages('look up A') }
-	const whole = await openai.chat.completions.create(ask)
-	t.equal(whole.choices[0]?.message.content, 'Let me see.\n\nNothing there.')
+	const complete = await openai.chat.completions.create(ask)
+	t.equal(complete.choices[0]?.message.content, 'Let me see.\n\nNothing there.')
 	ask.messages = userMessages('look up B')
 	let text = ''
 	for await (const { choices } of await openai.chat.completions.create({ ...ask, stream: true }))
@@ -155,13 +155,13 @@ void t.test("text beside the agent's own tool calls is part of the answer, strea
 
 void t.test('`user` or the header names a conversation that the gateway keeps', async (t) => {
 	for (const n of [1, 2, 3, 4]) model.on(`step ${n}`, `did ${n}`)
-	const say = async (content: string, more: object, headers: Record<string, string> = {}): Promise<void> => {
+	const say = async (content: string, fields: object, headers: Record<string, string> = {}): Promise<void> => {
 		const messages = [
 			{ role: 'user' as const, content: 'of another time' },
 			{ role: 'assistant' as const, content: 'which does not count here' },
 			{ role: 'user' as const, content },
 		]
-		await openai.chat.completions.create({ model: 'svc/ada', messages, ...more }, { headers })
+		await openai.chat.completions.create({ model: 'svc/ada', messages, ...fields }, { headers })
 	}
 	await say('step 1', { user: 'ann@example.com' })
 	await say('step 2', { user: 'ann@example.com' })
@@ -238,8 +238,8 @@ void t.test('the question of a sub-agent is returned as the answer, and the next
 	const spawn = (prompt: string): string => `/tool subagent.spawn ${JSON.stringify({ prompt })}`
 	const prompt = spawn(spawn('/tool ask {"question":"Which one?","options":["red","blue"]}'))
 	const text = 'A sub-agent asks:\n\nWhich one?\n- red\n- blue'
-	const create = (content: string, more: object) => {
-		const body = { model: 'off', messages: userMessages(content), ...more }
+	const create = (content: string, fields: object) => {
+		const body = { model: 'off', messages: userMessages(content), ...fields }
 		return openai.chat.completions.create(body).withResponse()
 	}
 	const runOf = ({ response }: { response: { headers: Headers } }) =>
@@ -273,7 +273,7 @@ void t.test('the question of a sub-agent is returned as the answer, and the next
 
 void t.test("errors have the format of OpenAI's API, and name the field", async (t) => {
 	const messages = userMessages('x')
-	const create = (more: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...more }))
+	const create = (fields: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...fields }))
 	t.match(await create({ model: 'svc/nobody' }), {
 		status: 404,
 		type: 'invalid_request_error',
@@ -304,11 +304,11 @@ void t.test("errors have the format of OpenAI's API, and name the field", async 
 		[{ messages: [...messages, { role: 'tool', content: 'y' }] }, 'messages[1].tool_call_id', /lacks tool_call_id/],
 		[{ messages: [...messages, { role: 'tool', tool_call_id: 'z', content: 'y' }] }, 'messages', /is not a call/],
 	]
-	for (const [more, param, message] of invalid) {
+	for (const [fields, param, message] of invalid) {
 		t.match(
-			await create(more),
+			await create(fields),
 			{ status: 400, type: 'invalid_request_error', param, message },
-			JSON.stringify(more).slice(0, 80),
+			JSON.stringify(fields).slice(0, 80),
 		)
 	}
 	t.equal((await surface.runs('ada')).filter(({ prompt }) => prompt === 'x').length, 0, 'none of them started a run')

@@ -83,8 +83,8 @@ void t.test("text beside the agent's own calls is not part of the JSON, streamed
 	const note = { name: 'memory_stm_write', arguments: { key: 'k', value: 1 }, id: 'm' }
 	for (const prompt of ['note it', 'note it in a stream']) model.on(prompt, { text: 'I write.', tools: [note] }, right)
 	const body = { model: 'ada', response_format: { type: 'json_object' as const } }
-	const whole = await openai.chat.completions.create({ ...body, messages: userMessages('note it') })
-	t.equal(whole.choices[0]?.message.content, right)
+	const complete = await openai.chat.completions.create({ ...body, messages: userMessages('note it') })
+	t.equal(complete.choices[0]?.message.content, right)
 	let streamed = ''
 	const messages = userMessages('note it in a stream')
 	for await (const { choices } of await openai.chat.completions.create({ ...body, messages, stream: true }))
@@ -171,9 +171,9 @@ void t.test('a server that does not support a forced call still gets the tools',
 })
 
 void t.test('an invalid form is refused', async (t) => {
-	const create = (more: object) =>
-		refusal(openai.chat.completions.create({ model: 'ada', messages: userMessages('no sense'), ...more }))
-	const respond = (more: object) => refusal(openai.responses.create({ model: 'ada', input: 'no sense', ...more }))
+	const create = (fields: object) =>
+		refusal(openai.chat.completions.create({ model: 'ada', messages: userMessages('no sense'), ...fields }))
+	const respond = (fields: object) => refusal(openai.responses.create({ model: 'ada', input: 'no sense', ...fields }))
 	const large = { type: 'object', description: 'x'.repeat(33_000) }
 	const cases: [Promise<{ status?: number | undefined }>, string][] = [
 		[create({ response_format: { type: 'yaml' } }), 'response_format.type'],

@@ -138,8 +138,8 @@ void t.test('if the repeated call has other text, the stream ends with an error 
 	t.match(await refusal(all), { type: 'server_error', code: 'model_interrupted', message: /different answer/ })
 	// The run can complete just before it is stopped.
 	t.match((await surface.run(response.headers.get('x-svc-run-id') ?? '')).status, /^(stopped|completed)$/)
-	const whole = await openai.chat.completions.create(ask('ada', 'think again'))
-	t.equal(whole.choices[0]?.message.content, 'No idea at all.', 'nothing was sent before the end')
+	const complete = await openai.chat.completions.create(ask('ada', 'think again'))
+	t.equal(complete.choices[0]?.message.content, 'No idea at all.', 'nothing was sent before the end')
 })
 
 void t.test('a silent stream gets comments', async (t) => {

@@ -21,8 +21,8 @@ interface Setup {
 	/** Creates a token with the scopes runs:write and agents:read. */
 	token(): Promise<string>
 	/** Makes a chat completion, and returns the user's messages that the model got. */
-	chat(token: string | undefined, content: string, headers?: Record<string, string>, more?: object): Promise<string[]>
-	respond(token: string | undefined, input: unknown, more?: object): Promise<{ status: number; body: { id: string } }>
+	chat(token: string | undefined, content: string, headers?: Record<string, string>, fields?: object): Promise<string[]>
+	respond(token: string | undefined, input: unknown, fields?: object): Promise<{ status: number; body: { id: string } }>
 	/** The user's messages of the newest call of the model. */
 	sent(): string[]
 }
@@ -59,8 +59,8 @@ auth:
 			const body = { scopes: ['runs:write', 'agents:read'] }
 			return (await gateway.request('POST', '/v1/auth/tokens', { body })).body.token
 		},
-		async chat(token, content, headers = {}, more = {}) {
-			const body = { model: 'ada', messages: [{ role: 'user', content }], ...more }
+		async chat(token, content, headers = {}, fields = {}) {
+			const body = { model: 'ada', messages: [{ role: 'user', content }], ...fields }
 			const { status } = await gateway.request('POST', '/v1/chat/completions', {
 				body,
 				headers,
@@ -69,9 +69,9 @@ auth:
 			t.equal(status, 200, content)
 			return sent()
 		},
-		respond: (token, input, more = {}) =>
+		respond: (token, input, fields = {}) =>
 			gateway.request('POST', '/v1/responses', {
-				body: { model: 'ada', input, ...more },
+				body: { model: 'ada', input, ...fields },
 				...(token !== undefined && { token }),
 			}),
 		sent,

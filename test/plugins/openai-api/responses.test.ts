@@ -63,12 +63,12 @@ void t.test('a response is that of a run with the input and parameters of the re
 
 void t.test('a response can continue any stored one until that is deleted', async (t) => {
 	for (const n of [1, 2, 3, 4]) model.on(`part ${n}`, `said ${n}`)
-	const say = (n: number, previous_response_id?: string, more: object = {}) =>
+	const say = (n: number, previous_response_id?: string, fields: object = {}) =>
 		openai.responses.create({
 			model: 'ada',
 			input: `part ${n}`,
 			...(previous_response_id !== undefined && { previous_response_id }),
-			...more,
+			...fields,
 		})
 	const one = await say(1, undefined, { instructions: 'Rhyme.' })
 	const two = await say(2, one.id)
@@ -370,8 +370,8 @@ void t.test('fields that an agent cannot follow are refused by name', async (t) 
 		[{ prompt: { id: 'x' } }, 'prompt'],
 		[{ colour: 'red' }, 'colour'],
 	]
-	for (const [more, param] of invalid) {
-		const error = await refusal(openai.responses.create({ model: 'ada', input: 'x', ...more }))
+	for (const [fields, param] of invalid) {
+		const error = await refusal(openai.responses.create({ model: 'ada', input: 'x', ...fields }))
 		t.match(error, { status: 400, type: 'invalid_request_error', param, message: /./ }, param)
 	}
 	t.match(await refusal(openai.responses.create({ model: 'ada', input: 'x', background: true })), {

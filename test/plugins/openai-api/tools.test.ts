@@ -230,7 +230,7 @@ void t.test('tools that a provider executes and client metadata are ignored, and
 
 void t.test('inconsistent tools and messages are refused', async (t) => {
 	const messages: Messages = userMessages('never said')
-	const create = (more: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...more }))
+	const create = (fields: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...fields }))
 	const named = (name: string) => ({ type: 'function', function: { name } })
 	t.match(await create({ tools: [named('memory_recall')] }), {
 		status: 400,
