@@ -295,12 +295,14 @@ void t.test('readers of a secret that is being replaced get the old or the new v
 	const { id } = await vault.secrets.create({ name: 'KEY', value: 'version 0' })
 	const values = Array.from({ length: 40 }, (_, n) => `version ${n + 1}`)
 	const readers = Array.from({ length: 4 }, async () => {
-		let last = -1
-		while (last < values.length) {
-			const now = Number((await vault.open('KEY')).split(' ')[1])
-			t.ok(now >= last, `${now} after ${last}`)
-			last = now
-		}
+		const seen = [0]
+		while ((seen.at(-1) ?? 0) < values.length) seen.push(Number((await vault.open('KEY')).split(' ')[1]))
+		t.equal(seen.at(-1), values.length)
+		t.strictSame(
+			seen,
+			seen.toSorted((a, b) => a - b),
+			'no older value after a newer one',
+		)
 	})
 	for (const value of values) await vault.secrets.replace(id, value)
 	await Promise.all(readers)
