@@ -4,7 +4,10 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
-const program = path('../../node_modules/@modelcontextprotocol/conformance/dist/index.js')
+// In full, so that knip finds the use of the package.
+const program = fileURLToPath(
+	new URL('../../node_modules/@modelcontextprotocol/conformance/dist/index.js', import.meta.url),
+)
 
 export interface Outcome {
 	/** 0 if every scenario ended as expected. */
