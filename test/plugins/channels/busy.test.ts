@@ -1,4 +1,4 @@
-/** What a chat sees of a run that takes long, and what becomes of messages that come meanwhile. */
+/** What a chat shows of a long run, and how messages that arrive during a run are handled. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
@@ -10,7 +10,7 @@ import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 
-/** Its tool ends when the test says so. */
+/** Its tool returns when the test resolves the call in `slowCalls`. */
 const slow = `export default { name: 'slow', start(ctx) {
 	ctx.tools(() => [{ name: 'slow', description: 'Takes long.', run: () => new Promise((resolve) => (globalThis.slowCalls ??= []).push(resolve)) }])
 } }`
@@ -35,9 +35,10 @@ let chats = 0
 interface Chat {
 	agent: Followed
 	say(text: string): void
-	/** What the bot has said since the chat was bound. */
+	/** The bot's messages since the chat was bound. */
 	said(): ShownMessage[]
-	hears(count: number): Promise<ShownMessage[]>
+	/** Waits for at least `count` of these messages, and returns them all. */
+	answers(count: number): Promise<ShownMessage[]>
 }
 
 async function chatOn(t: Test, type: string, channel: string): Promise<Chat> {
@@ -50,25 +51,25 @@ async function chatOn(t: Test, type: string, channel: string): Promise<Chat> {
 		agent,
 		say: (text) => void room.say(id, text),
 		said: () => room.shown(id).slice(1),
-		hears: async (count) => (await room.shows(id, count + 1)).slice(1),
+		answers: async (count) => (await room.shows(id, count + 1)).slice(1),
 	}
 }
 
-void t.test('messages that come during a run share the next one, where the channel says so', async (t) => {
+void t.test('with during_run: merged, messages that arrive during a run share the next one', async (t) => {
 	const chat = await chatOn(t, 'room', merging)
 	chat.say('one')
 	const first = await held.called('one')
 	for (const text of ['two', 'three', '/whoami']) chat.say(text)
-	t.match((await chat.hears(1))[0]?.text, /^chat/, 'the messages before it were accepted')
+	t.match((await chat.answers(1))[0]?.text, /^chat/, 'the messages before it were accepted')
 	first.answer('The first.')
 	const second = await held.called('two\n\nthree')
 	chat.say('four')
 	chat.say('/whoami')
-	await chat.hears(3)
+	await chat.answers(3)
 	second.answer('Both.')
 	const third = await held.called('four')
 	third.answer('The last.')
-	const said = (await chat.hears(5)).map(({ text }) => text).filter((text) => !text.startsWith('chat'))
+	const said = (await chat.answers(5)).map(({ text }) => text).filter((text) => !text.startsWith('chat'))
 	t.strictSame(said, ['Well, The first.', 'Well, Both.', 'Well, The last.'])
 	const received = chat.agent.stream.events.filter(({ event_type }) => event_type === 'channel.message_received')
 	t.strictSame(
@@ -80,16 +81,16 @@ void t.test('messages that come during a run share the next one, where the chann
 	chat.say('five')
 	await held.called('five')
 	for (const text of ['six', 'seven', '/stop']) chat.say(text)
-	t.equal((await chat.hears(6))[5]?.text, 'Stopped.')
+	t.equal((await chat.answers(6))[5]?.text, 'Stopped.')
 	chat.say('eight')
 	;(await held.called('eight')).answer('Here.')
-	t.equal((await chat.hears(7))[6]?.text, 'Well, Here.')
+	t.equal((await chat.answers(7))[6]?.text, 'Well, Here.')
 	const prompts = (await chat.agent.call('runs')).body.map(({ prompt }: { prompt: string }) => prompt)
-	t.strictSame(prompts, ['eight', 'five', 'four', 'two\n\nthree', 'one'], 'what was dropped has no run')
+	t.strictSame(prompts, ['eight', 'five', 'four', 'two\n\nthree', 'one'], 'dropped messages have no run')
 })
 
-void t.test('a run that takes long shows what it calls, in the message that becomes the answer', async (t) => {
-	const [shows, hides] = await Promise.all([
+void t.test('a long run shows its tool calls in the message that becomes the answer', async (t) => {
+	const [withProgress, withoutProgress] = await Promise.all([
 		chatOn(t, 'room_edit', await addRoom(gateway, room, 'room_edit')),
 		chatOn(t, 'room_grow', await addRoom(gateway, room, 'room_grow', { progress: false })),
 	])
@@ -97,35 +98,36 @@ void t.test('a run that takes long shows what it calls, in the message that beco
 		chat.say(text)
 		;(await held.called(text)).callTool('slow', '{"secret":"of the arguments"}')
 	}
-	await Promise.all([begin(shows, 'show it'), begin(hides, 'hide it')])
-	await room.until(() => shows.said()[0]?.text.endsWith('Working: `slow` …') ?? false, 'the call')
+	await Promise.all([begin(withProgress, 'show it'), begin(withoutProgress, 'hide it')])
+	await room.until(() => withProgress.said()[0]?.text.endsWith('Working: `slow` …') ?? false, 'the call')
 	await room.until(() => slowCalls.length === 2, 'both calls')
 	for (const end of slowCalls) end('done')
 	const [shown, hidden] = await Promise.all([held.called('show it', 2), held.called('hide it', 2)])
 	shown.answer('found.')
 	hidden.answer('found.')
-	for (const chat of [shows, hides]) await room.until(() => chat.said()[0]?.text === 'Well, found.', 'the answer')
-	t.equal(shows.said().length, 1)
-	const before = [...(shows.said()[0]?.before ?? []), ...(hides.said()[0]?.before ?? [])]
+	for (const chat of [withProgress, withoutProgress])
+		await room.until(() => chat.said()[0]?.text === 'Well, found.', 'the answer')
+	t.equal(withProgress.said().length, 1)
+	const before = [...(withProgress.said()[0]?.before ?? []), ...(withoutProgress.said()[0]?.before ?? [])]
 	t.equal(before.filter((text) => text.includes('Working')).length > 0, true)
 	t.notOk(before.some((text) => text.includes('arguments')))
-	t.notOk(hides.said()[0]?.before.some((text) => text.includes('Working')))
+	t.notOk(withoutProgress.said()[0]?.before.some((text) => text.includes('Working')))
 })
 
 void t.test('/stop and /new stop sub-agents that no run waits for', async (t) => {
 	const [chat, other] = [await chatOn(t, 'room', merging), await chatOn(t, 'room', merging)]
-	let heard = 0
-	const spawn = async (task: string, { say, hears } = chat): Promise<HeldCall> => {
+	let received = 0
+	const spawn = async (task: string, { say, answers } = chat): Promise<HeldCall> => {
 		say(`begin ${task}`)
 		const begun = await held.called(`begin ${task}`)
 		begun.callTool('subagent_spawn', JSON.stringify({ prompt: task, wait: false }))
 		;(await held.called(`begin ${task}`, 2)).answer('Begun.')
-		const count = hears === chat.hears ? ++heard : 1
-		t.equal((await hears(count))[count - 1]?.text, 'Well, Begun.')
+		const count = answers === chat.answers ? ++received : 1
+		t.equal((await answers(count))[count - 1]?.text, 'Well, Begun.')
 		return held.called(task)
 	}
 	const elsewhere = await spawn('task elsewhere', other)
-	for (const [command, says] of [
+	for (const [command, answer] of [
 		['/stop', 'Stopped.'],
 		['/new', 'Stopped. A new conversation begins: what was said before is forgotten.'],
 	] as const) {
@@ -136,14 +138,14 @@ void t.test('/stop and /new stop sub-agents that no run waits for', async (t) =>
 			held.called(`outer of ${command}`, 2),
 		])
 		chat.say(command)
-		t.equal((await chat.hears(++heard))[heard - 1]?.text, says)
+		t.equal((await chat.answers(++received))[received - 1]?.text, answer)
 		await Promise.all([inner.hungUp, again.hungUp])
 	}
 	chat.say('/stop')
-	t.equal((await chat.hears(++heard))[heard - 1]?.text, 'There is nothing to stop.')
-	t.ok(elsewhere.open, 'those of other chats continue')
+	t.equal((await chat.answers(++received))[received - 1]?.text, 'There is nothing to stop.')
+	t.ok(elsewhere.open, 'sub-agents of other chats continue')
 	elsewhere.answer('found it.')
 	const result = await eventually(() => held.calls.find(({ prompt }) => prompt.includes('<subagent_result')))
 	result?.answer('it was found.')
-	t.equal((await other.hears(2))[1]?.text, 'Well, it was found.')
+	t.equal((await other.answers(2))[1]?.text, 'Well, it was found.')
 })

@@ -12,12 +12,12 @@ const prose = `${family} 漢字 Grüße `.repeat(60).trim()
 const code = `\`\`\`js\n${'const 漢 = "é" // 漢字\n'.repeat(60)}\`\`\``
 const source = `${prose}\n\n${code}\n\n${'漢'.repeat(900)} end`
 
-function mustBeWhole(t: Test, text: string, format: Format): void {
+function assertValidPart(t: Test, text: string, format: Format): void {
 	t.ok(Buffer.byteLength(text) <= (format.max_bytes ?? 0), `${Buffer.byteLength(text)} of ${format.max_bytes} bytes`)
 	t.ok(text.length <= format.max_length || format.markup === 'html')
 	t.ok(text.isWellFormed() && !text.includes('\uFFFD'), 'no character is cut')
-	t.notMatch(text, /^\u200d|\u200d$/u, 'nor what people see as one')
-	if (format.markup === 'markdown') t.equal(text.split('```').length % 2, 1, 'a block that is opened is closed')
+	t.notMatch(text, /^\u200d|\u200d$/u, 'no grapheme is cut')
+	if (format.markup === 'markdown') t.equal(text.split('```').length % 2, 1, 'every code block is closed')
 }
 
 void t.test('every part fits both limits, and nothing is lost', async (t) => {
@@ -27,7 +27,7 @@ void t.test('every part fits both limits, and nothing is lost', async (t) => {
 			let all = ''
 			for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < source.length;) {
 				const { text, next } = await nextPart(source, place, format)
-				mustBeWhole(t, text, format)
+				assertValidPart(t, text, format)
 				all += text
 				place = next
 			}
@@ -57,7 +57,7 @@ export default {
 }
 `
 
-void t.test('an answer goes out in parts of so many bytes', async (t) => {
+void t.test('an answer is sent in parts of at most max_bytes', async (t) => {
 	const sent: OutgoingMessage[] = []
 	const shared = Object.assign(globalThis, { counterSent: sent }) as unknown as {
 		counterLink: { receive(message: object): Promise<void> }
@@ -83,6 +83,6 @@ void t.test('an answer goes out in parts of so many bytes', async (t) => {
 	await stream.waitFor('channel.message_sent')
 	const texts = sent.map(({ text }) => text)
 	t.ok(texts.length > 4, `${texts.length} messages`)
-	for (const { text, markup } of sent) mustBeWhole(t, text, { markup, max_length: 4000, max_bytes: 512 })
+	for (const { text, markup } of sent) assertValidPart(t, text, { markup, max_length: 4000, max_bytes: 512 })
 	t.equal(texts.join(' ').split(family).length - 1, 60)
 })

@@ -1,10 +1,10 @@
-/** svc channels, with a bot at a Telegram of our own. */
+/** `svc channels`, with a bot on a Telegram server for tests. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startTelegram } from '../../support/telegram.ts'
 import { svcFor } from '../../support/person.ts'
 
-/** A platform with settings of its own, an address that is no HTTP among them; it shows what it was given as its name. */
+/** A platform with its own settings and addresses other than HTTP. The bot's name is its configuration as JSON. */
 const radio = `
 export default {
 	name: 'radio',
@@ -56,7 +56,7 @@ void t.test('a bot is added, paired with chats, changed and removed', async (t) 
 	telegram.say(chat, '/start')
 	const hint = await telegram.waitFor((message) => /[0-9A-Z]{8}/.test(message.text))
 	const [code = ''] = /\b[0-9A-Z]{8}\b/.exec(hint.text) ?? []
-	t.equal((await svc(['channels', 'pair', 'discord', code])).code, 4, 'no such channel, and the code is still good')
+	t.equal((await svc(['channels', 'pair', 'discord', code])).code, 4, 'no such channel; the code stays valid')
 	t.match(await svc(['channels', 'pair', 'telegram', code]), { code: 0, out: /The chat 42 now talks to ada/ })
 	t.match(await svc(['channels', 'pair', code]), { code: 2, err: /wrong, used or expired/ })
 	const [binding] = (await svc(['channels', 'bindings', '--json'])).json
@@ -94,16 +94,16 @@ void t.test('a bot is added, paired with chats, changed and removed', async (t) 
 	t.match((await svc(['channels'])).out, 'No channels yet')
 })
 
-void t.test('a token that is there already is used by name; one that is wrong shows at once', async (t) => {
+void t.test('a stored token is used by name; a wrong token is reported at once', async (t) => {
 	const again = await svc(['channels', 'add', 'telegram', ...root])
-	t.match(again, { code: 5, err: /--secret TELEGRAM_TOKEN/ }, 'before the token')
+	t.match(again, { code: 5, err: /--secret TELEGRAM_TOKEN/ }, 'before it reads the token')
 	const scopes = ['channels:write', 'channels:read', 'vault:write']
 	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body
 	const narrow = await svc(['channels', 'add', 'telegram', '--agent', 'ada', ...root], {
 		stdin: telegram.token,
 		env: { SVC_TOKEN: token },
 	})
-	t.match(narrow, { code: 5, err: /--secret TELEGRAM_TOKEN/ }, 'or after it, where secrets cannot be listed')
+	t.match(narrow, { code: 5, err: /--secret TELEGRAM_TOKEN/ }, 'after it, if the caller cannot list secrets')
 	const used = await svc(['channels', 'add', 'telegram', '--secret', 'TELEGRAM_TOKEN', ...root, '--json'])
 	t.match(used.json, { connection: 'connected', bot_token_ref: 'TELEGRAM_TOKEN' })
 	t.match(await svc(['channels', 'add', 'telegram', '--secret', 'A', '--name', 'B']), { code: 2, err: /either/ })
@@ -116,27 +116,27 @@ void t.test('a token that is there already is used by name; one that is wrong sh
 	await svc(['vault', 'delete', 'WRONG', '-y'])
 	const removed = await svc(['channels', 'remove', 'WRONG', '-y'])
 	t.equal(removed.code, 0)
-	t.notMatch(removed.err, /vault/, 'the token was deleted there before')
+	t.notMatch(removed.err, /vault/, 'the token is already deleted')
 
 	const unknown = await svc(['channels', 'add', 'pigeon', '--name', 'PIGEON'], { stdin: 'coo coo coo' })
 	t.match(unknown, { code: 2, err: /a running plugin provides: .*telegram/ })
 	t.match(await svc(['channels', 'add', 'pigeon']), { code: 2, err: /a running plugin provides/ }, 'before the token')
 	for (const [typed, meant] of Object.entries({ telegrm: 'telegram', shortwave: 'short_wave' }))
 		t.match(await svc(['channels', 'add', typed]), { code: 2, err: `did you mean "${meant}"?` })
-	t.notMatch(unknown.err, /chat_a/, 'platforms have the names that people type')
-	t.notMatch((await svc(['vault'])).out, /PIGEON/, 'a token that nothing uses is not kept')
+	t.notMatch(unknown.err, /chat_a/, 'the error lists no aliases')
+	t.notMatch((await svc(['vault'])).out, /PIGEON/, 'an unused token is not stored')
 	const typed = [['Token of the bot', `${telegram.token}\r`]] as [string, string][]
 	const asked = await svc(['channels', 'add', 'telegram', '--name', 'TYPED', ...root], { person: typed })
 	t.notOk(asked.err.includes(telegram.token))
 	t.match((await svc(['vault'])).out, /TYPED +channel/)
 })
 
-void t.test('settings of a platform are given with their types, and checked by its schema', async (t) => {
+void t.test('settings of a platform have their types, and are validated by its schema', async (t) => {
 	const add = (...set: string[]) =>
 		svc(['channels', 'add', 'short-wave', '--name', 'RADIO_TOKEN', '--json', ...set.flatMap((one) => ['--set', one])], {
 			stdin: 'a token of the radio',
 		})
-	for (const [set, says] of [
+	for (const [setting, error] of [
 		['port=loud', /config\.port must be a number|port.*must be a number/],
 		['port=70000', /port.*valid port/],
 		['nick.visible=perhaps', /visible.*must be a boolean/],
@@ -146,9 +146,9 @@ void t.test('settings of a platform are given with their types, and checked by i
 		['a..b=1', /key=value/],
 		['api_root=gopher://example.org', /irc:\/\/ or ircs:\/\//],
 	] as const)
-		t.match(await add(set), { code: 2, err: says }, set)
+		t.match(await add(setting), { code: 2, err: error }, setting)
 	t.match(await add('nick=1', 'nick.name=x'), { code: 2, err: /nick is also set to a plain value/ })
-	t.notMatch((await svc(['vault'])).out, /RADIO/, 'a token that nothing uses is not kept')
+	t.notMatch((await svc(['vault'])).out, /RADIO/, 'an unused token is not stored')
 
 	const all = [
 		'port=7007',
@@ -166,7 +166,7 @@ void t.test('settings of a platform are given with their types, and checked by i
 	}
 	t.equal(added.code, 0, added.err)
 	t.strictSame(added.json.config, config)
-	t.strictSame(JSON.parse(added.json.bot), config, 'the adapter gets them as they are')
+	t.strictSame(JSON.parse(added.json.bot), config, 'the adapter receives the same values')
 	const update = (...set: string[]) =>
 		svc(['channels', 'update', 'radio', '--json', ...set.flatMap((one) => ['--set', one])])
 	t.match((await update('port=7008', 'nick.visible=')).json, {
@@ -176,7 +176,7 @@ void t.test('settings of a platform are given with their types, and checked by i
 	t.strictSame(json.config, { port: 7008, nick: { name: '7' }, api_root: config.api_root })
 	await svc(['channels', 'remove', 'radio', '-y'])
 
-	// Who may not name any address is held to the operator's list, whatever the scheme.
+	// Without the scope `*`, a caller may only use addresses of `allowed_api_roots`, whatever their scheme.
 	const made = await gateway.request('POST', '/v1/auth/tokens', {
 		body: { scopes: ['channels:write', 'channels:read'] },
 	})

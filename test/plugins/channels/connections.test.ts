@@ -1,4 +1,4 @@
-/** The life of a channel's connection: made, lost, refused, replaced, and never in the way of another. */
+/** A channel's connection: established, lost, refused and replaced, without effect on other channels. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -26,8 +26,8 @@ async function eventsOf(id: string): Promise<[type: string, error: unknown][]> {
 		.toReversed()
 }
 
-/** Waits for the events of a channel to be these. */
-async function told(t: Test, id: string, wanted: [type: string, error?: RegExp][]): Promise<void> {
+/** Waits until a channel has as many events as `wanted`, and asserts that they are these. */
+async function assertEvents(t: Test, id: string, wanted: [type: string, error?: RegExp][]): Promise<void> {
 	const events = await until(
 		() => eventsOf(id),
 		(found) => found.length >= wanted.length,
@@ -46,29 +46,29 @@ async function replaceSecret(token: string, value: string): Promise<void> {
 	if (reply.status !== 200) throw new Error(`not replaced: ${reply.status}`)
 }
 
-void t.test('a channel connects on its own, and shows who the bot is', async (t) => {
+void t.test('a new channel connects, and shows the name of its bot', async (t) => {
 	const id = await addChannel(gateway, 'plain-token', { config: { room: 'x', other: [1] } })
 	t.match(await stands(gateway, id, 'connected'), { bot: '@bot_plai', last_error: null })
 	const { link } = await loop.connected('plain-token')
 	t.equal(link.channel_id, id)
 	t.equal(link.token, 'plain-token')
 	t.strictSame(link.config, { room: 'x', other: [1], volume: 3 })
-	await told(t, id, [['channel.created'], ['channel.connected']])
+	await assertEvents(t, id, [['channel.created'], ['channel.connected']])
 })
 
-void t.test('what fails is tried again, and the same error is told once', async (t) => {
+void t.test('a failed attempt to connect is retried, and the same error is reported once', async (t) => {
 	loop.script('flaky-token', 'fail', 'fail', 'fail')
 	const id = await addChannel(gateway, 'flaky-token')
 	t.match(await stands(gateway, id, 'connected'), { last_error: null })
 	t.equal(loop.attempts('flaky-token'), 4)
-	await told(t, id, [
+	await assertEvents(t, id, [
 		['channel.created'],
 		['channel.error', /^no route to the loop with \[token\]$/],
 		['channel.connected'],
 	])
 })
 
-void t.test('a connection that is lost is closed and made anew; the old one can do nothing any more', async (t) => {
+void t.test('a lost connection is closed and replaced; the old one has no effect any more', async (t) => {
 	const id = await addChannel(gateway, 'lost-token')
 	const first = await loop.connected('lost-token')
 	await stands(gateway, id, 'connected')
@@ -85,7 +85,7 @@ void t.test('a connection that is lost is closed and made anew; the old one can 
 	await t.rejects(first.link.chats())
 	t.match(await read(id), { connection: 'connected', last_error: null })
 	await second.say('chat', '/whoami', { id: 'again' })
-	await told(t, id, [
+	await assertEvents(t, id, [
 		['channel.created'],
 		['channel.connected'],
 		['channel.disconnected', /the wire was cut/],
@@ -93,7 +93,7 @@ void t.test('a connection that is lost is closed and made anew; the old one can 
 	])
 })
 
-void t.test('a connection may mend itself, and says so', async (t) => {
+void t.test('a connection can recover by itself, and reports it', async (t) => {
 	const id = await addChannel(gateway, 'mending-token')
 	const { link } = await loop.connected('mending-token')
 	await stands(gateway, id, 'connected')
@@ -105,11 +105,11 @@ void t.test('a connection may mend itself, and says so', async (t) => {
 	t.match(await read(id), { connection: 'connected', last_error: null })
 	for (let n = 0; n < 500; n++) link.status(n % 2 === 0 ? 'reconnecting' : 'connected', `break ${n}`)
 	await stands(gateway, id, 'connected')
-	t.ok((await eventsOf(id)).length < 50, 'a thousand changes are no thousand events')
+	t.ok((await eventsOf(id)).length < 50, '500 changes of the state do not make 500 events')
 	t.equal(loop.attempts('mending-token'), 1)
 })
 
-void t.test('one that is refused is not tried again, until the secret is another', async (t) => {
+void t.test('a refused connection is not retried before the secret changes', async (t) => {
 	loop.script('refused-token', 'refuse', 'refuse')
 	const id = await addChannel(gateway, 'refused-token')
 	t.match(await stands(gateway, id, 'error'), { last_error: /does not know this token; make another/ })
@@ -126,10 +126,10 @@ void t.test('one that is refused is not tried again, until the secret is another
 	await replaceSecret('refused-token', 'better-token')
 	t.match(await stands(gateway, id, 'connected'), { bot: '@bot_bett' })
 	t.equal(loop.attempts('refused-token'), 2)
-	await told(t, id, [['channel.created'], ['channel.error', /make another/], ['channel.connected']])
+	await assertEvents(t, id, [['channel.created'], ['channel.error', /make another/], ['channel.connected']])
 })
 
-void t.test('one that is refused is tried again when the channel is changed, or looked after', async () => {
+void t.test('a refused connection is retried after each PATCH of the channel, even an empty one', async () => {
 	loop.script('patient-token', 'refuse', 'refuse')
 	const id = await addChannel(gateway, 'patient-token')
 	await stands(gateway, id, 'error')
@@ -143,7 +143,7 @@ void t.test('one that is refused is tried again when the channel is changed, or 
 	await stands(gateway, id, 'connected')
 })
 
-void t.test('a connection that is refused later on ends, and so does one whose secret goes', async (t) => {
+void t.test('a connection ends when the platform refuses it later, or when its secret is deleted', async (t) => {
 	const id = await addChannel(gateway, 'banned-token')
 	const first = await loop.connected('banned-token')
 	await stands(gateway, id, 'connected')
@@ -168,7 +168,7 @@ void t.test('a connection that is refused later on ends, and so does one whose s
 	await stands(gateway, id, 'connected')
 })
 
-void t.test('of two channels with one token the second waits, and says for whom', async (t) => {
+void t.test('of two channels with one token the second waits, and its error names the first', async (t) => {
 	const first = await addChannel(gateway, 'shared-token')
 	await loop.connected('shared-token')
 	const second = await addChannel(gateway, 'shared-token')
@@ -180,7 +180,7 @@ void t.test('of two channels with one token the second waits, and says for whom'
 	t.ok(loop.connections('shared-token')[0]?.closed)
 })
 
-void t.test('an adapter that does whatever it likes fails alone', async (t) => {
+void t.test('a faulty adapter does not affect other channels', async (t) => {
 	const hostile: Act[] = [
 		() => undefined,
 		() => 'connected',
@@ -237,7 +237,7 @@ void t.test('an adapter that does whatever it likes fails alone', async (t) => {
 		t.match(await read(id), { connection: 'connected' })
 })
 
-void t.test('a connection that hangs is given up when its channel goes', async (t) => {
+void t.test('an attempt to connect that hangs ends when its channel is deleted', async (t) => {
 	loop.script('hanging-token', 'hang')
 	const id = await addChannel(gateway, 'hanging-token')
 	await until(
@@ -248,12 +248,12 @@ void t.test('a connection that hangs is given up when its channel goes', async (
 	t.equal((await gateway.request('DELETE', `/v1/channels/${id}`)).status, 200)
 })
 
-void t.test('a message that is none is left out, and said so; it holds up nothing', async (t) => {
+void t.test('an invalid message is skipped and reported, and does not block others', async (t) => {
 	const id = await addChannel(gateway, 'messages-token')
 	const { link, say } = await loop.connected('messages-token')
 	await stands(gateway, id, 'connected')
 	const good = { id: '1', chat: { id: 'c', kind: 'private' }, sender: { id: 's' }, text: '/whoami', addressed: true }
-	for (const [message, says] of [
+	for (const [message, error] of [
 		[undefined, /required/],
 		['text', /object/],
 		[{ ...good, id: '' }, /id/],
@@ -270,13 +270,13 @@ void t.test('a message that is none is left out, and said so; it holds up nothin
 		[{ ...good, cursor: 7 }, /cursor/],
 	] as const) {
 		await link.receive(message as never)
-		t.match((await read(id)).last_error, says, JSON.stringify(message)?.slice(0, 80))
+		t.match((await read(id)).last_error, error, JSON.stringify(message)?.slice(0, 80))
 	}
 	await say('c', '/whoami')
 	t.equal((await read(id)).connection, 'connected')
 })
 
-void t.test('plugins come and go while others stay connected', async (t) => {
+void t.test('channels of a plugin stay connected while others are reloaded', async (t) => {
 	const own = await startGateway({
 		config: `plugins: {loop: true, other: true}\n${settings}`,
 		files: { ...loopFiles(), ...loopFiles('other') },
@@ -289,51 +289,51 @@ void t.test('plugins come and go while others stay connected', async (t) => {
 		writeFileSync(join(own.home, 'config/gateway.yaml'), config)
 		await stream.waitFor('config.reloaded', ++reloads)
 	}
-	const mine = await addChannel(own, 'hot-loop')
-	const theirs = await addChannel(own, 'hot-other', { type: 'other' })
-	const stays = await loop.connected('hot-other')
-	const goes = await loop.connected('hot-loop')
-	await stands(own, mine, 'connected')
+	const loopChannel = await addChannel(own, 'hot-loop')
+	const otherChannel = await addChannel(own, 'hot-other', { type: 'other' })
+	const otherConnection = await loop.connected('hot-other')
+	const loopConnection = await loop.connected('hot-loop')
+	await stands(own, loopChannel, 'connected')
 
 	await reload(`plugins: {loop: false, other: true}\n${settings}`)
-	t.match(await stands(own, mine, 'disabled'), { last_error: /no running plugin.*type loop/, bot: null })
+	t.match(await stands(own, loopChannel, 'disabled'), { last_error: /no running plugin.*type loop/, bot: null })
 	await until(
-		() => goes.closed,
+		() => loopConnection.closed,
 		(closed) => closed,
 	)
-	await t.rejects(goes.say('chat', 'too late'))
+	await t.rejects(loopConnection.say('chat', 'too late'))
 	const { body } = await own.request('POST', '/v1/channels', {
 		body: { type: 'loop', bot_token_ref: secretOf('hot-loop') },
 	})
 	t.match(body, { statusCode: 400, errors: [{ path: 'type', message: /provides: .*other/ }] })
 
 	await reload(`plugins: {loop: true, other: true}\n${settings}`)
-	await stands(own, mine, 'connected')
-	// An instance of its own, with an adapter of its own.
+	await stands(own, loopChannel, 'connected')
+	// A changed setting makes a new instance, with a new adapter.
 	await reload(`plugins: {loop: {note: changed}, other: true}\n${settings}`)
 	await loop.connected('hot-loop', 3)
-	await stands(own, mine, 'connected')
+	await stands(own, loopChannel, 'connected')
 	t.ok(loop.connections('hot-loop')[1]?.closed)
-	t.equal(loop.attempts('hot-other'), 1, 'never connected anew')
-	t.notOk(stays.closed)
-	await stays.say('chat', '/whoami')
-	t.match(await read(theirs, own), { connection: 'connected' })
+	t.equal(loop.attempts('hot-other'), 1, 'never reconnected')
+	t.notOk(otherConnection.closed)
+	await otherConnection.say('chat', '/whoami')
+	t.match(await read(otherChannel, own), { connection: 'connected' })
 
-	// Other settings of the channels themselves: everything is closed before it is opened again.
+	// Changed settings of the plugin `channels`: all connections are closed before they are opened again.
 	loop.closeTakes.set('hot-other', 50)
 	await reload(`plugins: {loop: {note: changed}, other: true}\nchannels: {retry_max_s: 2}\n`)
 	const again = await loop.connected('hot-other', 2)
-	t.ok(stays.closed)
-	await stands(own, theirs, 'connected')
+	t.ok(otherConnection.closed)
+	await stands(own, otherChannel, 'connected')
 	await again.say('chat', '/whoami', { id: 'later' })
 })
 
-void t.test('a plugin whose channel is none is told of, and the others work', async (t) => {
-	const nonsense = (name: string, value: string): Record<string, string> => ({
+void t.test('an invalid channel of a plugin is reported, and other channels work', async (t) => {
+	const pluginWith = (name: string, value: string): Record<string, string> => ({
 		[`plugins/${name}/index.js`]: `export default { name: '${name}', needs: ['channels'], start: (ctx) => ctx.extend('channel', ${value}) }`,
 	})
 	const can = "can: { formats: [{ markup: 'plain', max_length: 100 }] }"
-	const rows: [value: string, says: RegExp][] = [
+	const rows: [value: string, error: RegExp][] = [
 		['null', /not an object/],
 		['{}', /type/],
 		[`{ type: 'Bad Type', label: 'x', ${can}, connect() {} }`, /type/],
@@ -353,11 +353,11 @@ void t.test('a plugin whose channel is none is told of, and the others work', as
 	const names = rows.map((_, n) => `odd${n}`)
 	const configOf = (some: string[]): string =>
 		`plugins: {loop: true, ${some.map((name) => `${name}: true`).join(', ')}}\n`
-	// All of their errors together would be cut.
+	// The errors of all of them would be truncated.
 	const groups = [names.slice(0, 6), names.slice(6)]
 	const own = await startGateway({
 		config: configOf(groups[0] ?? []),
-		files: Object.assign(loopFiles(), ...rows.map(([value], n) => nonsense(`odd${n}`, value))),
+		files: Object.assign(loopFiles(), ...rows.map(([value], n) => pluginWith(`odd${n}`, value))),
 	})
 	t.teardown(() => own.stop())
 	for (const group of groups) {
@@ -369,9 +369,9 @@ void t.test('a plugin whose channel is none is told of, and the others work', as
 		t.ok(last_error.length < 1_000, last_error)
 		const sentences: string[] = last_error.split('; plugin ')
 		for (const name of group) {
-			const [, says = /$^/] = rows[names.indexOf(name)] ?? []
+			const [, error = /$^/] = rows[names.indexOf(name)] ?? []
 			t.ok(
-				sentences.some((one) => one.includes(`${name}"`) && says.test(one)),
+				sentences.some((one) => one.includes(`${name}"`) && error.test(one)),
 				`${name}: ${last_error}`,
 			)
 		}

@@ -1,4 +1,4 @@
-/** Results of runs that no message asked for: which are sent to a chat, what its conversation has of them, and why one is not sent. */
+/** Results of runs that no chat message started: which are sent to a chat, how they join its conversation, why one is not sent. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -22,7 +22,7 @@ await request('POST', '/v1/agents', { body: { name: 'ada' } })
 const CONNECTED = 'This chat is now connected'
 let made = 0
 
-/** A chat of ada's on a channel of its own, and a webhook whose results go there. */
+/** A chat of ada on a new channel, and a webhook that delivers its results there. */
 async function open(connect?: () => unknown) {
 	const n = ++made
 	const [token, chat, slug] = [`destination-${n}`, `chat-${n}`, `hook-${n}`]
@@ -39,15 +39,15 @@ async function open(connect?: () => unknown) {
 		channel,
 		chat,
 		slug,
-		/** The first one of the chat. */
+		/** The chat's first conversation. */
 		conversation: `channel:${binding.binding_id}`,
-		/** A delivery to the webhook. Returns the run that it starts. */
+		/** Delivers to the webhook. Returns the id of the run. */
 		post: async (words: string): Promise<string> => {
 			const options = { body: { payload: { words } } }
 			return (await request('POST', `/v1/agents/ada/webhooks/${slug}/test`, options)).body.run_id
 		},
 		say: async (words: string) => ((await loop.connected(token)) as LoopConnection).say(chat, words),
-		/** Without what the gateway says when the chat is bound. */
+		/** The texts sent to the chat, without the gateway's message after the binding. */
 		sent: (): string[] =>
 			loop.sent.filter((one) => one.token === token).flatMap(({ text }) => (text.startsWith(CONNECTED) ? [] : [text])),
 		unbind: () => request('DELETE', `/v1/channels/${channel}/bindings/${binding.binding_id}`),
@@ -58,7 +58,7 @@ async function statusOf(run_id: string): Promise<string> {
 	return (await request('GET', `/v1/runs/${run_id}`)).body.status
 }
 
-/** The events of one type that say something about a run. */
+/** The payloads of the events of one type about a run. */
 async function eventsAbout(run_id: string, type: string): Promise<Answer[]> {
 	const { events } = (await request('GET', `/v1/audit?event_type=${type}&limit=500`)).body
 	return events.map(({ payload }: Answer) => payload).filter((payload: Answer) => payload.run_id === run_id)
@@ -72,7 +72,7 @@ async function undelivered(run_id: string): Promise<Answer> {
 	return event
 }
 
-void t.test('a result is sent, and its chat can talk about it', async (t) => {
+void t.test('a result is sent to the chat, and becomes part of its conversation', async (t) => {
 	const it = await open()
 	model.on('disk of web-1', 'The disk of web-1 is full.')
 	model.on('which machine', 'It is web-1.')
@@ -90,7 +90,7 @@ void t.test('a result is sent, and its chat can talk about it', async (t) => {
 		content: /^\[Remark of the gateway: The result of a run that your webhook started \(/,
 	})
 	t.match(cause?.content, new RegExp(run_id))
-	t.notMatch(cause?.content, /disk of web-1/, 'what others sent is not repeated')
+	t.notMatch(cause?.content, /disk of web-1/, 'the payload of the delivery is not repeated')
 	t.match(result, { role: 'assistant', content: 'The disk of web-1 is full.' })
 	t.match(question, { role: 'user', content: /which machine\?$/ })
 
@@ -100,7 +100,7 @@ void t.test('a result is sent, and its chat can talk about it', async (t) => {
 		/your answer is sent to a direct chat on Loop, unless it is exactly NOTHING_TO_SAY/,
 	)
 	const { runs } = { runs: (await request('GET', '/v1/agents/ada/runs')).body }
-	t.equal(runs.length, 2, 'what was added to the conversation is no run')
+	t.equal(runs.length, 2, 'the addition to the conversation is not a run')
 	const { conversation } = runs.find(({ trigger }: Answer) => trigger === 'loop')
 	const { body } = await request('GET', `/v1/agents/ada/conversations/${encodeURIComponent(conversation)}`)
 	const contents = body.turns.map(({ messages }: Answer) => messages.map(({ content }: Answer) => content))
@@ -114,7 +114,7 @@ void t.test('an answer of exactly NOTHING_TO_SAY is not sent', async (t) => {
 	const run_id = await it.post('nothing new')
 	await eventually(async () => (await statusOf(run_id)) === 'completed')
 	await it.post('something new')
-	// Sent behind what is due earlier in the same chat.
+	// A chat's messages are sent in order, so an earlier one would have been sent by now.
 	await eventually(() => it.sent().length > 0)
 	t.strictSame(it.sent(), ['It is not NOTHING_TO_SAY this time.'])
 	t.strictSame(await eventsAbout(run_id, 'message.undelivered'), [])
@@ -123,7 +123,7 @@ void t.test('an answer of exactly NOTHING_TO_SAY is not sent', async (t) => {
 	t.notMatch(JSON.stringify(model.requests('what is up?')[0]?.messages), /"NOTHING_TO_SAY"| NOTHING_TO_SAY\\n/)
 })
 
-void t.test('a chat that is not bound any more gets nothing, before a run and after it', async (t) => {
+void t.test('an unbound chat receives nothing, if unbound during the run or before', async (t) => {
 	const it = await open()
 	model.on('may I', { tools: [{ name: 'ask', arguments: { question: 'May I?' } }] }, 'Done as told.')
 	const run_id = await it.post('may I')
@@ -143,7 +143,7 @@ void t.test('a chat that is not bound any more gets nothing, before a run and af
 	t.strictSame(it.sent(), ['May I?'])
 })
 
-void t.test('a deleted channel gets nothing', async (t) => {
+void t.test('a deleted channel receives nothing', async (t) => {
 	const it = await open()
 	model.on('shall I', { tools: [{ name: 'ask', arguments: { question: 'Shall I?' } }] }, 'Done.')
 	const run_id = await it.post('shall I')
@@ -152,7 +152,7 @@ void t.test('a deleted channel gets nothing', async (t) => {
 	t.match(await undelivered(run_id), { channel_id: it.channel, chat_id: it.chat, code: 'deleted' })
 })
 
-void t.test('what the platform refuses is reported, and no part of the conversation', async (t) => {
+void t.test('a result that the platform refuses is reported, and not part of the conversation', async (t) => {
 	const refusals: string[] = []
 	const it = await open(() => ({
 		name: '@refusing',
@@ -167,18 +167,18 @@ void t.test('what the platform refuses is reported, and no part of the conversat
 	const run_id = await it.post('the news')
 	t.match(await undelivered(run_id), { code: 'refused', message: /blocked the bot/ })
 	t.strictSame(refusals, ['There is news.'])
-	const said = async (): Promise<Answer[]> => {
+	const saidEvents = async (): Promise<Answer[]> => {
 		const { events } = (await request('GET', '/v1/audit?event_type=message.said&limit=500')).body
 		return events.filter(({ payload }: Answer) => payload.content === 'There is news.')
 	}
-	const [event] = await said()
+	const [event] = await saidEvents()
 	await eventually(async () => {
 		const path = `/v1/agents/ada/conversations/${encodeURIComponent(event.payload.conversation)}`
 		return (await request('GET', path)).status === 404
 	})
 })
 
-void t.test('of two questions in a chat, a reply answers the one that was asked last', async (t) => {
+void t.test('of two questions in a chat, a reply answers the latest', async (t) => {
 	const it = await open()
 	const ask = (question: string) => ({ tools: [{ name: 'ask', arguments: { question } }] })
 	model.on('book a table', ask('For how many?'), 'Booked.')
@@ -195,7 +195,7 @@ void t.test('of two questions in a chat, a reply answers the one that was asked 
 	await eventually(() => it.sent().includes('Booked.'))
 })
 
-void t.test('a caller sends a message to a chat, which the agent then knows of', async (t) => {
+void t.test('a message that a caller sends to a chat becomes part of its conversation', async (t) => {
 	const it = await open()
 	const post = (content: unknown, { conversation = it.conversation, key = '' } = {}) =>
 		request('POST', `/v1/agents/ada/conversations/${encodeURIComponent(conversation)}/messages`, {
@@ -212,19 +212,19 @@ void t.test('a caller sends a message to a chat, which the agent then knows of',
 	await eventually(() => it.sent().length > 1)
 	t.strictSame(it.sent(), ['The backup is complete.', 'The one of tonight.'])
 	const [asked] = model.requests('which backup')
-	const [cause, told] = asked?.messages.filter(({ role }) => role !== 'system') ?? []
+	const [cause, message] = asked?.messages.filter(({ role }) => role !== 'system') ?? []
 	t.match(cause, { role: 'user', content: /^\[Remark of the gateway: A message was sent to this chat in your name/ })
-	t.match(told, { role: 'assistant', content: 'The backup is complete.' })
+	t.match(message, { role: 'assistant', content: 'The backup is complete.' })
 	const runs: Answer[] = (await request('GET', '/v1/agents/ada/runs')).body
 	t.notOk(runs.some(({ run_id }) => run_id === first.body.message_id))
 
-	// By its first conversation the chat is found also when it has begun another one.
+	// The first conversation identifies the chat even after it has begun another one.
 	await it.say('/new')
 	await eventually(() => it.sent().length === 3)
 	const later = await post('Another backup.')
 	t.match(later.body, { chat_id: it.chat, conversation: new RegExp(`^${it.conversation}:`) })
 	await eventually(() => it.sent().includes('Another backup.'))
-	// No result, so its words are its own.
+	// Not a result, so the text has no special meaning.
 	await post('NOTHING_TO_SAY')
 	await eventually(() => it.sent().includes('NOTHING_TO_SAY'))
 
@@ -236,7 +236,7 @@ void t.test('a caller sends a message to a chat, which the agent then knows of',
 	t.match(await post('Hello.'), { status: 409, body: { message: /is not bound to agent "ada"/ } })
 })
 
-void t.test('without the plugin of chats a run says that its result goes nowhere', async (t) => {
+void t.test('without the plugin channels, a result is reported as undelivered', async (t) => {
 	const it = await open()
 	model.on('all alone', 'Nobody reads this.')
 	const stream = await openStream(gateway.url)

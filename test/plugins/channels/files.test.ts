@@ -1,4 +1,4 @@
-/** Files that come with messages of chats: they are loaded after the message is accepted, and only its own chat waits. */
+/** Files of chat messages: they are loaded after the message is accepted, and only its chat waits for them. */
 import t from 'tap'
 import type { Test } from 'tap'
 import type { IncomingMessage } from '../../../plugins/channels/adapter.ts'
@@ -20,10 +20,11 @@ interface Chat {
 	id: string
 	binding_id: string
 	agent: string
-	say(text: string, more?: Partial<IncomingMessage>): void
-	/** What the bot has said since the chat was bound, once it has said so much. */
-	hears(count: number): Promise<ShownMessage[]>
-	/** Oldest first, once there are `count`. */
+	/** Sends a message of a person. `fields`: further fields of the message. */
+	say(text: string, fields?: Partial<IncomingMessage>): void
+	/** Waits for at least `count` messages of the bot since the chat was bound, and returns them all. */
+	answers(count: number): Promise<ShownMessage[]>
+	/** Waits until exactly `count` runs exist and are completed, and returns them, oldest first. */
 	runs(count: number): Promise<Run[]>
 }
 
@@ -45,8 +46,8 @@ async function chatOf(t: Test, on = channel): Promise<Chat> {
 		id,
 		binding_id,
 		agent,
-		say: (text, more) => void room.say(id, text, more),
-		hears: async (count) => (await room.shows(id, count + 1)).slice(1),
+		say: (text, fields) => void room.say(id, text, fields),
+		answers: async (count) => (await room.shows(id, count + 1)).slice(1),
 		runs: async (count) => {
 			const newestFirst: Run[] = await eventually(
 				async () => (await gateway.request('GET', `/v1/agents/${agent}/runs`)).body,
@@ -57,7 +58,7 @@ async function chatOf(t: Test, on = channel): Promise<Chat> {
 	}
 }
 
-/** A photo whose request has no answer until the test serves it. */
+/** A photo whose download waits until the test serves it. */
 function slowPhoto(ref: string): Partial<IncomingMessage> {
 	room.files.set(ref, 'never')
 	return photo(ref)
@@ -67,30 +68,30 @@ function photo(ref: string): Partial<IncomingMessage> {
 	return { attachment: 'a photo', attachments: [{ what: 'a photo', name: `${ref}.png`, ref }] }
 }
 
-const isAsked = (ref: string) => room.until(() => room.loads.includes(ref), `a request for ${ref}`)
+const requested = (ref: string) => room.until(() => room.loads.includes(ref), `a request for ${ref}`)
 
-void t.test('a download that never ends holds up its own chat alone, which stays in order', async (t) => {
+void t.test('a download that does not end blocks only its own chat, which stays in order', async (t) => {
 	const [slow, other] = [await chatOf(t), await chatOf(t)]
 	slow.say('what is it?', slowPhoto('slow'))
-	await isAsked('slow')
+	await requested('slow')
 	slow.say('and after that')
 	other.say('hello')
-	t.match((await other.hears(1))[0]?.text, /hello/)
-	t.strictSame(await slow.runs(0), [], 'neither the message nor the one behind it has a run')
+	t.match((await other.answers(1))[0]?.text, /hello/)
+	t.strictSame(await slow.runs(0), [], 'neither this message nor the next one has a run')
 	room.serve('slow', png('slow'))
-	await slow.hears(2)
+	await slow.answers(2)
 	const [first, second] = await slow.runs(2)
 	t.match(first, { prompt: 'what is it?', attachments: [{ type: 'image', name: 'slow.png' }] })
 	t.equal(second?.prompt, 'and after that')
 	t.equal(room.loads.filter((ref) => ref === 'slow').length, 1)
 })
 
-void t.test('what cannot be loaded is told, and the message is answered all the same', async (t) => {
+void t.test('the prompt lists files that could not be loaded, and the message is answered', async (t) => {
 	const chat = await chatOf(t)
 	const files = Array.from({ length: 12 }, (_, n) => ({ what: 'a file', name: `${n}.png`, ref: `many-${n}` }))
 	for (const { ref } of files.slice(1)) room.files.set(ref, png(ref))
 	chat.say('', { attachment: '12 files', attachments: files })
-	await chat.hears(1)
+	await chat.answers(1)
 	const [run] = await chat.runs(1)
 	t.strictSame(
 		run?.attachments?.map(({ name }) => name),
@@ -103,53 +104,50 @@ void t.test('what cannot be loaded is told, and the message is answered all the 
 	)
 })
 
-void t.test('/stop and /new drop messages whose files are being loaded, and those behind them', async (t) => {
+void t.test('/stop and /new drop messages whose files are being loaded, and later ones', async (t) => {
 	const chat = await chatOf(t)
 	for (const [n, command] of ['/stop', '/new'].entries()) {
 		chat.say('look', slowPhoto(`dropped-${n}`))
-		await isAsked(`dropped-${n}`)
+		await requested(`dropped-${n}`)
 		chat.say('and this?')
 		chat.say(command)
-		t.match((await chat.hears(n + 1))[n]?.text, /^Stopped\./)
+		t.match((await chat.answers(n + 1))[n]?.text, /^Stopped\./)
 		room.serve(`dropped-${n}`, png())
 	}
 	chat.say('are you there?')
-	await chat.hears(3)
+	await chat.answers(3)
 	const [run] = await chat.runs(1)
 	t.equal(run?.prompt, 'are you there?')
 })
 
-void t.test('in a chat no more than 20 messages wait for files', async (t) => {
+void t.test('at most 20 messages of a chat wait for files', async (t) => {
 	const chat = await chatOf(t)
 	chat.say('first', slowPhoto('first-of-many'))
 	for (let n = 2; n <= 21; n++) chat.say(`message ${n}`)
-	t.match((await chat.hears(1))[0]?.text, /^Too many messages wait/)
+	t.match((await chat.answers(1))[0]?.text, /^Too many messages wait/)
 	chat.say('/stop')
-	t.match((await chat.hears(2))[1]?.text, /^Stopped/)
+	t.match((await chat.answers(2))[1]?.text, /^Stopped/)
 	room.serve('first-of-many', png())
 	await chat.runs(0)
 })
 
-void t.test(
-	'a chat that is unbound, and a channel or an agent that is deleted, take their waiting messages along',
-	async (t) => {
-		const other = await addRoom(gateway, room, 'room_find')
-		const gone = await Promise.all([chatOf(t), chatOf(t, other), chatOf(t)])
-		const [unbound, deleted, orphan] = gone
-		room.place(deleted.id, 'room_find')
-		for (const { id, say } of gone) say('look', slowPhoto(id))
-		for (const { id } of gone) await isAsked(id)
-		const stays = await chatOf(t)
-		await gateway.request('DELETE', `/v1/channels/${channel}/bindings/${unbound.binding_id}`)
-		await gateway.request('DELETE', `/v1/channels/${other}`)
-		await gateway.request('DELETE', `/v1/agents/${orphan.agent}`)
-		for (const { id } of gone) room.serve(id, png(id))
-		// Behind them in the unbound chat, which has another agent now: its answer shows that the message before it is settled.
-		await bind(gateway, channel, stays.agent, unbound.id)
-		unbound.say('who is there?')
-		t.match((await unbound.hears(2))[1]?.text, /who is there/)
-		await unbound.runs(0)
-		await deleted.runs(0)
-		t.equal((await stays.runs(1))[0]?.prompt, 'who is there?')
-	},
-)
+void t.test('unbinding a chat, or deleting its channel or agent, drops its pending messages', async (t) => {
+	const other = await addRoom(gateway, room, 'room_find')
+	const dropped = await Promise.all([chatOf(t), chatOf(t, other), chatOf(t)])
+	const [unbound, deleted, orphan] = dropped
+	room.place(deleted.id, 'room_find')
+	for (const { id, say } of dropped) say('look', slowPhoto(id))
+	for (const { id } of dropped) await requested(id)
+	const stays = await chatOf(t)
+	await gateway.request('DELETE', `/v1/channels/${channel}/bindings/${unbound.binding_id}`)
+	await gateway.request('DELETE', `/v1/channels/${other}`)
+	await gateway.request('DELETE', `/v1/agents/${orphan.agent}`)
+	for (const { id } of dropped) room.serve(id, png(id))
+	// The unbound chat now has another agent. Its answer shows that the earlier message is settled.
+	await bind(gateway, channel, stays.agent, unbound.id)
+	unbound.say('who is there?')
+	t.match((await unbound.answers(2))[1]?.text, /who is there/)
+	await unbound.runs(0)
+	await deleted.runs(0)
+	t.equal((await stays.runs(1))[0]?.prompt, 'who is there?')
+})

@@ -1,4 +1,4 @@
-/** What a crash, or time, has left of channels: the next start puts it in order. */
+/** Leftovers of channels after a crash, and expired records: the next start removes them. */
 import { join } from 'node:path'
 import t from 'tap'
 import { openLog } from '../../../core/log/log.ts'
@@ -12,7 +12,7 @@ import { refused } from '../../support/refused.ts'
 
 const loop = openLoop()
 
-/** Tells whether a channel has codes. */
+/** A route that returns whether a channel has pairing codes. */
 const look = `export default {
 	name: 'look',
 	http(server, ctx) {
@@ -26,7 +26,7 @@ const look = `export default {
 	},
 }`
 
-void t.test('the next start brings to its end what broke off, and forgets what is over', async (t) => {
+void t.test('a start completes interrupted deletions, and removes unfinished channels and expired codes', async (t) => {
 	const files = { ...loopFiles(), 'plugins/look/index.js': look }
 	const home = makeHome({ config: 'plugins: {loop: true, look: true}\n', files })
 	const first = await startGateway({ home })
@@ -43,15 +43,15 @@ void t.test('the next start brings to its end what broke off, and forgets what i
 
 	const halfMade = '01a1ff6d-0e00-7000-9bfd-9ba6b7dc2040'
 	await inStore(home, async (store) => {
-		// Its deletion was begun.
+		// Its deletion was interrupted.
 		await change(store, keys.channel(halfGone), (record) => ({ ...record, deleting: true }))
 		await change(store, keys.ledger(halfGone), (ledger) => ({ ...ledger, closed: true }))
-		// Its creation was begun, a while ago.
+		// Its creation was interrupted, long ago.
 		await change(store, keys.index, (list: Answer) => [
 			...list,
 			{ id: halfMade, created_at: '2020-01-01T00:00:00.000Z' },
 		])
-		// Bob is another one by now, as if he had been deleted and made while the gateway was not looking.
+		// As if bob had been deleted and created again without the gateway's notice.
 		await change(store, ['agents', 'bob'], (agent) => ({ ...agent, uid: 'another' }))
 		await change(store, keys.codes(kept), (codes: Answer) =>
 			codes.map((code: Answer) => ({ ...code, expires_at: new Date().toISOString() })),
@@ -74,7 +74,7 @@ void t.test('the next start brings to its end what broke off, and forgets what i
 		status: 400,
 		code: 'pairing_invalid',
 	})
-	// The last thing that is removed, in the background.
+	// Removed last, in the background.
 	await until(
 		async () => (await second.request('GET', `/v1/look/codes/${kept}`)).body,
 		({ isThere }) => !isThere,

@@ -1,11 +1,11 @@
-/** The maintenance of channels goes through all of them, whatever happens to one meanwhile. */
+/** The maintenance of channels continues after an error of one channel. */
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
 import { maintain } from '../../../plugins/channels/maintenance.ts'
 
-type Given = Parameters<typeof maintain>
+type MaintainArguments = Parameters<typeof maintain>
 
-void t.test('a channel that is deleted meanwhile does not keep the bindings of others', async (t) => {
+void t.test('bindings of other channels are swept after a channel is deleted meanwhile', async (t) => {
 	const swept: string[] = []
 	const problems: unknown[] = []
 	const deletedAgent = Promise.withResolvers<() => void>()
@@ -15,7 +15,7 @@ void t.test('a channel that is deleted meanwhile does not keep the bindings of o
 		on: (_type: string, handle: () => void) => deletedAgent.resolve(handle),
 		every: () => {},
 		serving: new Promise(() => {}),
-	} as unknown as Given[0]
+	} as unknown as MaintainArguments[0]
 	const done = Promise.withResolvers<void>()
 	const parts = {
 		directory: { list: async () => ['gone', 'one', 'other'].map((id) => ({ id })) },
@@ -27,8 +27,8 @@ void t.test('a channel that is deleted meanwhile does not keep the bindings of o
 			},
 		},
 		pairing: {},
-	} as unknown as Given[2]
-	maintain(ctx, {} as Given[1], parts)
+	} as unknown as MaintainArguments[2]
+	maintain(ctx, {} as MaintainArguments[1], parts)
 	const handle = await deletedAgent.promise
 	handle()
 	await Promise.race([done.promise, new Promise((resolve) => setImmediate(resolve))])

@@ -1,4 +1,4 @@
-/** The small parts: codes, delays, messages, queues, news, what was thrown. */
+/** Units of the plugin: pairing codes, access, delays, messages, news, failures. */
 import fc from 'fast-check'
 import t from 'tap'
 import { checkAccess } from '../../../plugins/channels/access.ts'
@@ -13,20 +13,17 @@ import { anyText } from '../../support/any-text.ts'
 
 const MINUTE = 60_000
 
-void t.test(
-	'a code has eight letters of 32, each as likely as the others, and none that looks like another',
-	async (t) => {
-		const counts = new Map<string, number>()
-		const codes = Array.from({ length: 4_000 }, newCode)
-		for (const code of codes) for (const letter of code) counts.set(letter, (counts.get(letter) ?? 0) + 1)
-		t.equal([...counts.keys()].toSorted().join(''), '0123456789ABCDEFGHJKMNPQRSTVWXYZ')
-		// 1,000 of each are due; a fair draw is outside of this once in some 10^9 times.
-		for (const [letter, count] of counts) t.ok(count > 800 && count < 1_200, `${letter}: ${count}`)
-		t.equal(new Set(codes).size, codes.length)
-	},
-)
+void t.test('a code has eight of 32 characters, all equally likely, and none that resembles another', async (t) => {
+	const counts = new Map<string, number>()
+	const codes = Array.from({ length: 4_000 }, newCode)
+	for (const code of codes) for (const letter of code) counts.set(letter, (counts.get(letter) ?? 0) + 1)
+	t.equal([...counts.keys()].toSorted().join(''), '0123456789ABCDEFGHJKMNPQRSTVWXYZ')
+	// 1,000 of each are expected; fair codes exceed these limits once in some 10^9 runs.
+	for (const [letter, count] of counts) t.ok(count > 800 && count < 1_200, `${letter}: ${count}`)
+	t.equal(new Set(codes).size, codes.length)
+})
 
-void t.test('a code is read however it was typed, and nothing else is', async (t) => {
+void t.test('a code is accepted in any spelling, and nothing else is', async (t) => {
 	const code = '7K3N9QX0'
 	for (const typed of [code, '7k3n9qx0', ' 7K3N-9QX0 ', '7 k 3 n 9 q x o', '7K3N--9QXO\n'])
 		t.equal(readCode(typed), code)
@@ -39,10 +36,10 @@ void t.test('a code is read however it was typed, and nothing else is', async (t
 			return read === undefined || readCode(read) === read
 		}),
 	)
-	t.not(hashOf('a', code), hashOf('b', code), 'a code means nothing in another channel')
+	t.not(hashOf('a', code), hashOf('b', code), 'a code is invalid in another channel')
 })
 
-void t.test('a code is open for ten minutes; a chat has three and a channel a thousand', async (t) => {
+void t.test('a code is valid for ten minutes; a chat has at most three, a channel a thousand', async (t) => {
 	let open: OpenCode[] = []
 	for (let n = 0; n < 5; n++) open = withCode(open, { hash: `h${n}`, chat_id: 'chat' }, n)
 	open = withCode(open, { hash: 'x', chat_id: 'other' }, 5)
@@ -67,51 +64,48 @@ void t.test('a code is open for ten minutes; a chat has three and a channel a th
 	t.strictSame(
 		many.slice(-2).map((one) => one.hash),
 		['greedy-2', 'new'],
-		'a chat that has several makes room first',
+		'a chat with several codes loses one first',
 	)
 	t.equal(many[0]?.hash, 'h10')
 })
 
-void t.test(
-	'what a caller without every right may name depends on what the adapter calls unguarded, each time',
-	async (t) => {
-		const adapterOf = (unguarded?: unknown) => {
-			const can = { formats: [{ markup: 'plain', max_length: 100 }] }
-			const value = { type: 'x', label: 'X', can, connect: () => {}, ...(unguarded !== undefined && { unguarded }) }
-			const { all, problems } = adaptersOf([{ plugin: 'p', value }] as never)
-			return { adapter: all.get('x'), problems }
-		}
-		const secrets = [{ id: 's', name: 'S', policy_label: 'channel' }] as never
-		const check = (config: Record<string, unknown>, unguarded?: unknown) =>
-			checkAccess({ bot_token_ref: 'S', config }, adapterOf(unguarded).adapter, secrets, { allowed_api_roots: ['ok'] })
-		await check({ agent_id: 'a', answer: 'all', allowed_senders: [], api_root: 'http://ok/' })
-		await check({ volume: 1 }, ['volume'])
-		for (const [config, unguarded] of [
-			[{ volume: 1 }, undefined],
-			[{ volume: 1 }, ['Volume']],
-			[{ volume: 1, server: 'http://evil' }, ['volume']],
-			[{ constructor: 1 }, []],
-		] as const)
-			await t.rejects(check(config, unguarded), { code: 'forbidden', message: /^config\.\w+ requires the scope "\*"/ })
-		await t.rejects(
-			checkAccess({ bot_token_ref: 'S', config: { volume: 1 } }, undefined, secrets, { allowed_api_roots: [] }),
-			{ code: 'forbidden' },
-			'a type that no running plugin provides',
-		)
-		for (const unguarded of ['volume', [7], [''], ['volume', 'api_root'], null, Array(65).fill('a')])
-			t.match(adapterOf(unguarded), { adapter: undefined, problems: [/unguarded/] }, JSON.stringify(unguarded))
-	},
-)
+void t.test('without the scope *, a caller may set only what the adapter declares as unguarded', async (t) => {
+	const adapterOf = (unguarded?: unknown) => {
+		const can = { formats: [{ markup: 'plain', max_length: 100 }] }
+		const value = { type: 'x', label: 'X', can, connect: () => {}, ...(unguarded !== undefined && { unguarded }) }
+		const { all, problems } = adaptersOf([{ plugin: 'p', value }] as never)
+		return { adapter: all.get('x'), problems }
+	}
+	const secrets = [{ id: 's', name: 'S', policy_label: 'channel' }] as never
+	const check = (config: Record<string, unknown>, unguarded?: unknown) =>
+		checkAccess({ bot_token_ref: 'S', config }, adapterOf(unguarded).adapter, secrets, { allowed_api_roots: ['ok'] })
+	await check({ agent_id: 'a', answer: 'all', allowed_senders: [], api_root: 'http://ok/' })
+	await check({ volume: 1 }, ['volume'])
+	for (const [config, unguarded] of [
+		[{ volume: 1 }, undefined],
+		[{ volume: 1 }, ['Volume']],
+		[{ volume: 1, server: 'http://evil' }, ['volume']],
+		[{ constructor: 1 }, []],
+	] as const)
+		await t.rejects(check(config, unguarded), { code: 'forbidden', message: /^config\.\w+ requires the scope "\*"/ })
+	await t.rejects(
+		checkAccess({ bot_token_ref: 'S', config: { volume: 1 } }, undefined, secrets, { allowed_api_roots: [] }),
+		{ code: 'forbidden' },
+		'a type that no running plugin provides',
+	)
+	for (const unguarded of ['volume', [7], [''], ['volume', 'api_root'], null, Array(65).fill('a')])
+		t.match(adapterOf(unguarded), { adapter: undefined, problems: [/unguarded/] }, JSON.stringify(unguarded))
+})
 
-void t.test('delays begin at once, grow to their limit, and begin anew after a sound connection', async (t) => {
+void t.test('delays grow to their limit, and start over after a stable connection', async (t) => {
 	const longest = openBackoff(60_000, () => 1)
 	t.strictSame(
 		Array.from({ length: 12 }, () => longest.next(0, 0)),
 		[100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 60_000, 60_000],
 	)
-	t.equal(longest.next(59_999, 0), 60_000, 'a server that flaps is not hammered')
+	t.equal(longest.next(59_999, 0), 60_000, 'an unstable connection does not reset the delay')
 	t.equal(longest.next(60_000, 0), 100)
-	t.equal(longest.next(0, 30_000), 30_000, 'what the platform asks for')
+	t.equal(longest.next(0, 30_000), 30_000, 'the delay that the platform requests')
 	t.equal(longest.next(0, 1e12), 3_600_000)
 	longest.reset()
 	t.equal(longest.next(0, 0), 100)
@@ -121,7 +115,7 @@ void t.test('delays begin at once, grow to their limit, and begin anew after a s
 	t.equal(many.next(0, 0), 1_000)
 })
 
-void t.test('a message is copied, cut to what is taken, and well formed', async (t) => {
+void t.test('a message is copied, truncated to the limits and made well-formed', async (t) => {
 	const given = {
 		id: 'm 1',
 		chat: { id: '-100', kind: 'group', thread_id: '7', within: ['guild'], secret: 1 },
@@ -162,36 +156,36 @@ void t.test('a message is copied, cut to what is taken, and well formed', async 
 	)
 })
 
-void t.test('news tell of changes, each error once, and no more than thirty at once', async (t) => {
-	const told: string[] = []
+void t.test('news report changes, each error once, and at most thirty at once', async (t) => {
+	const reported: string[] = []
 	const stop = new AbortController()
 	t.teardown(() => stop.abort())
-	const news = openNews(async (type, { error, bot }) => void told.push([type, error ?? bot].join(' ')), stop.signal)
+	const news = openNews(async (type, { error, bot }) => void reported.push([type, error ?? bot].join(' ')), stop.signal)
 	const settled = () => new Promise((resolve) => setImmediate(resolve))
-	const stand = (connection: 'connected' | 'reconnecting' | 'error', last_error: string | null) =>
+	const report = (connection: 'connected' | 'reconnecting' | 'error', last_error: string | null) =>
 		news({ connection, bot: '@b', last_error })
-	stand('reconnecting', 'no route')
-	stand('reconnecting', 'no route')
-	stand('connected', null)
-	stand('connected', null)
-	stand('reconnecting', 'cut')
-	stand('reconnecting', 'cut')
-	stand('error', 'refused')
+	report('reconnecting', 'no route')
+	report('reconnecting', 'no route')
+	report('connected', null)
+	report('connected', null)
+	report('reconnecting', 'cut')
+	report('reconnecting', 'cut')
+	report('error', 'refused')
 	await settled()
-	t.strictSame(told, [
+	t.strictSame(reported, [
 		'channel.error no route',
 		'channel.connected @b',
 		'channel.disconnected cut',
 		'channel.error refused',
 	])
 	for (let n = 0; n < 200; n++) {
-		stand(n % 2 === 0 ? 'connected' : 'reconnecting', n % 2 === 0 ? null : `error ${n}`)
+		report(n % 2 === 0 ? 'connected' : 'reconnecting', n % 2 === 0 ? null : `error ${n}`)
 		await settled()
 	}
-	t.equal(told.length, 30)
+	t.equal(reported.length, 30)
 })
 
-void t.test('whatever was thrown can be told, and no token in it', async (t) => {
+void t.test('any thrown value becomes a message without the token', async (t) => {
 	t.match(failureOf(new Error('x'), 'tok'), { message: 'x', refused: false, retry_after_ms: 0 })
 	t.match(failureOf(Object.assign(new Error('bad tok!'), { code: 'refused' }), 'tok'), {
 		message: 'bad [token]!',

@@ -1,4 +1,4 @@
-/** Files that an agent sends with its answers to chats: each once, after the text, or a line in its place. */
+/** Files that an agent sends with its answers to chats: each once, after the text, or replaced by a line. */
 import t from 'tap'
 import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -20,8 +20,8 @@ let chats = 0
 interface Chat {
 	id: string
 	agent: string
-	/** What the bot says to a prompt that sends these files, once it has said so much. */
-	asks(files: object[], count: number): Promise<ShownMessage[]>
+	/** Sends a prompt after which the agent sends these files, and waits for `count` messages of the bot. */
+	request(files: object[], count: number): Promise<ShownMessage[]>
 }
 
 async function chatOf(type: 'room' | 'room_files'): Promise<Chat> {
@@ -33,7 +33,7 @@ async function chatOf(type: 'room' | 'room_files'): Promise<Chat> {
 	return {
 		id,
 		agent,
-		async asks(files, count) {
+		async request(files, count) {
 			const lines = files.map((file) => `/tool conversation.send_file ${JSON.stringify(file)}`)
 			room.say(id, ['Please send these.', ...lines].join('\n'))
 			return (await room.shows(id, before + count)).slice(before)
@@ -47,7 +47,7 @@ const notes = { text: '# Notes\n', name: 'notes.md' }
 
 void t.test('files follow the text, in order', async (t) => {
 	const chat = await chatOf('room_files')
-	const [text, first, second] = await chat.asks([numbers, notes], 3)
+	const [text, first, second] = await chat.request([numbers, notes], 3)
 	t.match(text?.text, /sent_with_answer/)
 	t.equal(first?.text, shownAs('numbers.csv', numbers.text))
 	t.equal(second?.text, shownAs('notes.md', notes.text))
@@ -65,17 +65,17 @@ for (const fault of ['lost', 'cut', 'limited', 'failed'] satisfies Trouble['faul
 		const chat = await chatOf('room_files')
 		const trouble = { fault, on: 'file', retry_after_ms: 1 } as const
 		room.trouble(chat.id, trouble)
-		const shown = await chat.asks([numbers, notes], 3)
+		const shown = await chat.request([numbers, notes], 3)
 		t.strictSame(
 			shown.slice(1).map(({ text }) => text),
 			[shownAs('numbers.csv', numbers.text), shownAs('notes.md', notes.text)],
 		)
 	})
 
-void t.test('a line stands for a file that the platform refuses, and the others are sent', async (t) => {
+void t.test('a line replaces a file that the platform refuses, and the others are sent', async (t) => {
 	const chat = await chatOf('room_files')
 	room.trouble(chat.id, { fault: 'refused', on: 'file' })
-	const [, line, second] = await chat.asks([numbers, notes], 3)
+	const [, line, second] = await chat.request([numbers, notes], 3)
 	t.match(
 		line?.text,
 		/numbers\.csv.*\(8 bytes\) could not be sent here: scripted refused.*GET \/v1\/agents\/.*\/blobs\/sha256:/,
@@ -94,13 +94,13 @@ void t.test('the text names a file that is too large for the channel', async (t)
 		attachments: [{ what: 'a photo', name: 'large.png', ref: 'large' }],
 	})
 	await room.shows(chat.id, 2)
-	const [, text, file] = await chat.asks([{ file: 'large.png' }, notes], 3)
+	const [, text, file] = await chat.request([{ file: 'large.png' }, notes], 3)
 	t.match(text?.text, /large\.png.*\(1\.0 MiB\) could not be sent here: it is larger than 1\.0 MiB/)
 	t.equal(file?.text, shownAs('notes.md', notes.text))
 })
 
-void t.test('a channel that sends no files says how to get them', async (t) => {
+void t.test('the answer on a channel without files states how to download them', async (t) => {
 	const chat = await chatOf('room')
-	const [text] = await chat.asks([numbers], 1)
+	const [text] = await chat.request([numbers], 1)
 	t.match(text?.text, /numbers\.csv.*could not be sent here: this channel sends no files.*\/blobs\/sha256:/)
 })

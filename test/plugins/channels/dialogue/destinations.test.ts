@@ -6,7 +6,7 @@ import type { Destination } from '../../../../plugins/runs/contract.ts'
 const ada = { name: 'ada', uid: 'u1' }
 const destination: Destination = { deliver: { channel: 'c1', chat: '7' } }
 
-/** A chat that is bound to ada, in a channel with so many pending answers. */
+/** Opens a chat that is bound to ada, in a channel with `pending` pending answers. */
 function open(pending: number) {
 	const deps = {
 		ctx: {},
@@ -18,7 +18,7 @@ function open(pending: number) {
 	return destinationsOf(deps, async () => {}).open(ada, destination, 'heartbeat:h1')
 }
 
-void t.test('a channel with 5,000 pending answers gets no more', async (t) => {
+void t.test('a channel with 5,000 pending answers accepts no more', async (t) => {
 	t.match(await open(5_000), { channel_id: 'c1', chat_id: '7', failed: { code: 'queue_full' } })
 	const opened = await open(4_999)
 	t.equal(opened?.failed, undefined)

@@ -1,4 +1,4 @@
-/** Runs that chats wait for: nothing is looked up for one that is not stored yet, since that would show it as deleted. */
+/** Runs that chats wait for: one that is not stored yet is not looked up, since it would appear as deleted. */
 import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { followRuns } from '../../../../plugins/channels/dialogue/followed.ts'
@@ -49,7 +49,7 @@ void t.test('a run that could not be stored is not followed', async (t) => {
 	t.strictSame(stored(runs), [])
 })
 
-void t.test('who waited until a conversation is idle leaves no listener at its signal', async (t) => {
+void t.test('waiting for an idle conversation leaves no listener on the signal', async (t) => {
 	const runs = followRuns(ctx, hooks)
 	await runs.start(async (_listener, follow) => follow(reply))
 	const { signal } = new AbortController()

@@ -14,11 +14,11 @@ const message = (id: string, cursor: string): IncomingMessage => ({
 	addressed: true,
 })
 
-void t.test('where a feed stands outlives a restart, by messages and without any', async (t) => {
+void t.test('the position in a feed survives a restart, with and without messages', async (t) => {
 	const engine = openMemory()
 	t.teardown(() => engine[Symbol.asyncDispose]())
 	const { signal } = new AbortController()
-	const use = (): never => t.fail('nobody is asked') as never
+	const use = (): never => t.fail('no service is used') as never
 	const start = () => openMarks({ store: engine.store, use, signal }, {} as Registry)
 
 	const first = start()
@@ -26,19 +26,19 @@ void t.test('where a feed stands outlives a restart, by messages and without any
 	await first.advance('c', 's5')
 	await first.advance('c', 's6')
 	t.equal(await first.cursor('c'), 's6')
-	t.equal(await start().cursor('c'), 's5', 'the first place is kept at once, further ones now and then')
+	t.equal(await start().cursor('c'), 's5', 'the first position is stored at once, later ones occasionally')
 
 	const second = start()
 	await second.record('c', message('1', 's7'))
-	t.equal(await start().cursor('c'), 's7', 'each that is taken brings its place')
+	t.equal(await start().cursor('c'), 's7', 'each recorded message stores its position')
 
 	const third = start()
 	await third.advance('c', 's8')
-	t.equal(await start().cursor('c'), 's8', 'which does not stay in the way of later ones')
+	t.equal(await start().cursor('c'), 's8', 'a later position replaces it')
 	t.equal(await start().cursor('another'), null)
 })
 
-void t.test("what was said before the rules of who is answered changed is nobody's", async (t) => {
+void t.test('a chat counts as bound since its binding or the last change of who is answered', async (t) => {
 	const engine = openMemory()
 	t.teardown(() => engine[Symbol.asyncDispose]())
 	const { signal } = new AbortController()

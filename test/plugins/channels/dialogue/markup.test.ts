@@ -9,7 +9,7 @@ import { costs } from '../../../support/cost.ts'
 const tag =
 	/^<(?:\/?(?:b|i|s|code|pre|blockquote)|code class="language-[\w+#.-]+"|a href="(?:https?|tg|mailto):[^"<>]+"|\/a)>$/i
 
-/** Throws where the text has anything but the few tags, in pairs, none within itself, and everything else escaped. */
+/** Throws unless the text contains only the allowed tags, in pairs, none within itself, and everything else is escaped. */
 function check(html: string): void {
 	const open: string[] = []
 	const rest = html.replaceAll(/<[^<>]*>/g, (one) => {
@@ -27,8 +27,8 @@ function check(html: string): void {
 	if (!html.isWellFormed()) throw new Error('not well formed')
 }
 
-/** What means something in Markdown or HTML, and what might. */
-const signs = [
+/** Syntax of Markdown and HTML, and text that resembles it. */
+const tokens = [
 	'**',
 	'*',
 	'_',
@@ -82,7 +82,7 @@ const signs = [
 ]
 const piece = fc.oneof(
 	{
-		arbitrary: fc.constantFrom(...signs),
+		arbitrary: fc.constantFrom(...tokens),
 		weight: 4,
 	},
 	{ arbitrary: fc.lorem({ maxCount: 4 }), weight: 2 },
@@ -92,7 +92,7 @@ const markdown = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(
 
 const words = (text: string): string => text.replaceAll(/[^a-z]+/gi, ' ').trim()
 
-void t.test('whatever comes in, only the few tags come out, closed and in order', async (t) => {
+void t.test('HTML contains only the allowed tags, closed and in order, for any input', async (t) => {
 	await fc.assert(
 		fc.asyncProperty(markdown, async (text) => check(await convert(text, 'html'))),
 		{ numRuns: 2000 },
@@ -100,7 +100,7 @@ void t.test('whatever comes in, only the few tags come out, closed and in order'
 	t.pass()
 })
 
-void t.test('plain text has no less of the words', async (t) => {
+void t.test('plain text contains all the words', async (t) => {
 	const prose = fc.array(
 		fc.oneof(fc.lorem({ maxCount: 5 }), fc.constantFrom('**', '*', '\n\n', '- ', '> ', '# ', '~~', '`')),
 	)
@@ -115,7 +115,7 @@ void t.test('plain text has no less of the words', async (t) => {
 	t.pass()
 })
 
-void t.test('parts of a text fit, in every format, and come to its end', async (t) => {
+void t.test('parts of a text fit the limit in every format, and reach its end', async (t) => {
 	const formats = fc.record({
 		markup: fc.constantFrom('html', 'plain', 'markdown'),
 		max_length: fc.integer({ min: 64, max: 400 }),
@@ -138,7 +138,7 @@ void t.test('parts of a text fit, in every format, and come to its end', async (
 	t.pass()
 })
 
-void t.test('what each thing looks like', async (t) => {
+void t.test('each Markdown element has its form in HTML and in plain text', async (t) => {
 	const cases: [markdown: string, html: string, plain: string][] = [
 		['a **b *c*** ~~d~~ `<e>`', 'a <b>b <i>c</i></b> <s>d</s> <code>&lt;e&gt;</code>', 'a b c d <e>'],
 		['# One\n\ntwo\n* * *\nthree', '<b>One</b>\n\ntwo\n\n———\n\nthree', 'One\n\ntwo\n\n———\n\nthree'],
@@ -175,12 +175,12 @@ void t.test('what each thing looks like', async (t) => {
 	}
 })
 
-void t.test('what is nested deeper than anything is shown as it is written', async (t) => {
+void t.test('excessive nesting is shown as written', async (t) => {
 	t.match(await convert('>'.repeat(6_000), 'plain'), /^>{5900,}$/)
 	check(await convert('>'.repeat(6_000), 'html'))
 })
 
-void t.test('of a text the strange block alone is shown as it is written', async (t) => {
+void t.test('only a block that cannot be converted is shown as written', async (t) => {
 	const strange = '*a_'.repeat(1_000)
 	t.equal(await convert(`**a**\n\n${strange}\n\n- **b**`, 'plain'), `a\n\n${strange}\n\n• b`)
 	const head = `|${'a|'.repeat(200)}\n|${'-|'.repeat(200)}\n`
@@ -189,7 +189,7 @@ void t.test('of a text the strange block alone is shown as it is written', async
 	t.match(await convert(table.repeat(500), 'plain'), /^(?:a   \| b\n----\|----\n1   \| 2\s*){500}$/)
 })
 
-void t.test('no text takes much longer than others of its length', async (t) => {
+void t.test('no text takes much longer to convert than others of its length', async (t) => {
 	const honest = 'Some **bold** words, a [link](https://example.org/), `code` and *more*.\n\n- one\n- two\n\n'
 	const shapes = [
 		'*a_',

@@ -11,14 +11,14 @@ const channelOf = (pace: object): LiveChannel => ({
 	connection: () => undefined,
 })
 const chat = (id: string, kind: 'private' | 'group' = 'private') => ({ id, kind })
-// What is waited for holds no process.
-const held = setInterval(() => {}, 1_000)
-t.teardown(() => clearInterval(held))
+// The timers under test do not keep the process running.
+const keepAlive = setInterval(() => {}, 1_000)
+t.teardown(() => clearInterval(keepAlive))
 const { signal } = new AbortController()
 /** Timers may be early by part of a millisecond. */
 const EARLY_MS = 2
 
-void t.test('messages of one chat keep their distance, in groups a distance of their own', async (t) => {
+void t.test('messages of one chat keep an interval, in groups another one', async (t) => {
 	const channel = channelOf({ chat_ms: 40, group_ms: 80, channel_ms: 0 })
 	for (const [kind, least] of [
 		['private', 40],
@@ -33,7 +33,7 @@ void t.test('messages of one chat keep their distance, in groups a distance of t
 	}
 })
 
-void t.test('so do messages of all chats of a channel', async (t) => {
+void t.test('messages of all chats of a channel keep an interval', async (t) => {
 	const pace = openPace()
 	const channel = channelOf({ chat_ms: 5_000, channel_ms: 30 })
 	const began = performance.now()
@@ -41,7 +41,7 @@ void t.test('so do messages of all chats of a channel', async (t) => {
 	for (const [n, time] of (await Promise.all(turns)).entries()) t.ok(time >= n * 30 - EARLY_MS)
 })
 
-void t.test('what needs no waiting goes at once, or not at all', async (t) => {
+void t.test('takeNow succeeds only without a wait, and an aborted wait rejects', async (t) => {
 	const pace = openPace()
 	const channel = channelOf({ chat_ms: 60_000, channel_ms: 0 })
 	t.equal(pace.takeNow(channel, chat('a')), true)
@@ -55,11 +55,11 @@ void t.test('what needs no waiting goes at once, or not at all', async (t) => {
 	await t.rejects(waiting)
 })
 
-void t.test('what can wait takes only the turns that nobody else wants', async (t) => {
+void t.test('takeLast waits until no other message waits', async (t) => {
 	const pace = openPace()
 	const channel = channelOf({ chat_ms: 0, channel_ms: 5 })
 	const order: string[] = []
-	// No time passes until all of them stand in line.
+	// No time passes until all of them wait.
 	const { now } = performance
 	t.teardown(() => (performance.now = now))
 	const then = performance.now()
@@ -71,14 +71,14 @@ void t.test('what can wait takes only the turns that nobody else wants', async (
 	const answers = Array.from({ length: 3 }, (_, n) =>
 		pace.take(channel, chat(`friend-${n}`), signal).then(() => order.push('answer')),
 	)
-	// Then a turn's time with each message, however late the timers are.
+	// Then one interval passes with each message, however late the timers are.
 	performance.now = () => then + 5 * (order.length + 1)
 	await Promise.all([...hints, ...answers])
 	t.strictSame(order.slice(0, 3), ['answer', 'answer', 'answer'])
 	t.equal(order.length, 23)
 })
 
-void t.test('a chat is not held for longer than some seconds, whatever the platform wants', async (t) => {
+void t.test('a chat is blocked for at most ten seconds, whatever the platform requests', async (t) => {
 	const pace = openPace()
 	const channel = channelOf({ chat_ms: 0, channel_ms: 0 })
 	pace.hold(channel, chat('a'), 2_200_000_000)

@@ -1,4 +1,4 @@
-/** The small parts of talking with chats: marks, what was thrown, texts, notices, one message's way. */
+/** Units of the dialogue with chats: marks, thrown values, texts, notices, the transmission of one message. */
 import t from 'tap'
 import { markOf } from '../../../../plugins/channels/dialogue/mark.ts'
 import { openChatQueues } from '../../../../plugins/channels/dialogue/chat-queues.ts'
@@ -12,21 +12,21 @@ import type { Connection } from '../../../../plugins/channels/adapter.ts'
 import type { LiveChannel } from '../../../../plugins/channels/parts.ts'
 import type { Registry } from '../../../../plugins/channels/registry.ts'
 
-// What is waited for holds no process.
-const held = setInterval(() => {}, 1_000)
-t.teardown(() => clearInterval(held))
+// The timers under test do not keep the process running.
+const keepAlive = setInterval(() => {}, 1_000)
+t.teardown(() => clearInterval(keepAlive))
 
 const chat = { id: 'a-chat', kind: 'private' } as const
 
-/** What thrown things an adapter may come up with. */
 const boom = (): never => {
 	throw new Error('boom')
 }
 const trap = Object.defineProperty(new Error('x'), 'code', { get: boom })
-const oddities = [undefined, null, 7, '', {}, Object.create(null), trap, new Proxy({}, { get: boom }), Symbol('s')]
+/** Values that an adapter may throw. */
+const thrownValues = [undefined, null, 7, '', {}, Object.create(null), trap, new Proxy({}, { get: boom }), Symbol('s')]
 
-/** A gateway's half of one channel. `connection`: undefined while it is not connected. */
-function wayTo(connection?: Partial<Connection>) {
+/** The gateway's side of one channel. `connection`: undefined while it is not connected. */
+function openSide(connection?: Partial<Connection>) {
 	const giveUp = new AbortController()
 	t.teardown(() => giveUp.abort())
 	const live: LiveChannel = {
@@ -46,8 +46,8 @@ function wayTo(connection?: Partial<Connection>) {
 	return { ctx, platforms: openPlatforms(registry, signal), pace: openPace(), warnings }
 }
 
-void t.test('whatever was thrown can be read', async (t) => {
-	for (const thrown of oddities) {
+void t.test('any thrown value can be read', async (t) => {
+	for (const thrown of thrownValues) {
 		const { code, message, retry_after_ms } = readThrown(thrown)
 		t.equal(code, undefined)
 		t.ok(message)
@@ -60,16 +60,16 @@ void t.test('whatever was thrown can be read', async (t) => {
 	t.equal(readThrown({ code: 'else' }).code, undefined)
 })
 
-void t.test('a message goes out whatever was thrown before, and with a mark that can be kept or none', async (t) => {
+void t.test('a message is sent after any thrown value, without its invalid mark', async (t) => {
 	const attempt = async (thrown: unknown): Promise<void> => {
 		let calls = 0
-		const way = wayTo({
+		const side = openSide({
 			mark: () => 'm'.repeat(257),
 			find: async () => (calls === 1 ? { id: 'found' } : undefined),
 			send: () => (calls++ === 0 ? Promise.reject(thrown as Error) : boom()),
 		})
 		const marks: unknown[] = []
-		const outcome = await transmit(way, {
+		const outcome = await transmit(side, {
 			channel_id: 'c',
 			chat,
 			nonce: 'n',
@@ -82,27 +82,27 @@ void t.test('a message goes out whatever was thrown before, and with a mark that
 		})
 		t.match(outcome, { status: 'sent', id: 'found' })
 		t.strictSame(marks, [undefined])
-		t.equal(way.warnings.length, 1)
+		t.equal(side.warnings.length, 1)
 	}
 	await Promise.all([undefined, null, trap].map(attempt))
 })
 
-void t.test('a mark that is none is left out, and told of once', async (t) => {
-	const told: unknown[] = []
-	const log = { warn: (text: unknown) => void told.push(text) }
+void t.test('an invalid mark is omitted, and reported once per connection', async (t) => {
+	const warnings: unknown[] = []
+	const log = { warn: (text: unknown) => void warnings.push(text) }
 	for (const mark of [() => 'm'.repeat(257), () => 7, boom]) {
 		const connection = { mark } as unknown as Connection
 		for (let n = 0; n < 3; n++) t.equal(markOf(connection, chat, log), undefined)
 	}
-	t.equal(told.length, 3)
+	t.equal(warnings.length, 3)
 	t.equal(markOf({ mark: () => 'm'.repeat(256) } as unknown as Connection, chat, log), 'm'.repeat(256))
 	t.equal(markOf({} as Connection, chat, log), undefined)
 })
 
-void t.test('of hints no more than a hundred wait in a channel', async (t) => {
-	const way = wayTo()
-	const queues = openChatQueues(way.ctx.log)
-	const notices = openNotices(way, queues)
+void t.test('at most 100 hints wait in a channel', async (t) => {
+	const side = openSide()
+	const queues = openChatQueues(side.ctx.log)
+	const notices = openNotices(side, queues)
 	let hints = 0
 	for (let n = 0; n < 150; n++) {
 		if (!notices.mayHint('c', `stranger-${n}`)) continue
@@ -111,12 +111,12 @@ void t.test('of hints no more than a hundred wait in a channel', async (t) => {
 	}
 	t.equal(hints, 100)
 	t.equal(notices.mayHint('another', 'stranger'), true)
-	way.platforms.forget('c')
+	side.platforms.forget('c')
 	await queues[Symbol.asyncDispose]()
 	t.equal(notices.mayHint('c', 'stranger-149'), true, 'there is room again')
 })
 
-void t.test('a question has its lines ended as an answer has', async (t) => {
+void t.test('line ends of a question become LF, as in an answer', async (t) => {
 	t.equal(texts.question({ question: 'a\r\nb\rc\nd' }), 'a\nb\nc\nd')
 	const withOptions = texts.question({ question: 'a\rb', options: ['one\rline', 'two'] })
 	t.match(withOptions, /^a\nb\n\n1\. one line\n2\. two\n/)

@@ -4,7 +4,7 @@ import { fenceAfter, nextPiece } from '../../../../plugins/channels/dialogue/spl
 import type { Fence, SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
 import { costs } from '../../../support/cost.ts'
 
-/** What a person would send: paragraphs, code, long words, letters of several code units, blank lines. */
+/** Text as people write it: paragraphs, code, long words, characters of several code units, blank lines. */
 const markdown = fc
 	.array(
 		fc.oneof(
@@ -24,7 +24,7 @@ function openAtEnd(text: string): Fence | null {
 	return text.split('\n').reduce<Fence | null>(fenceAfter, null)
 }
 
-/** All that shows; the markers that are said again are no part of it. */
+/** The visible text, without the fences, which pieces repeat. */
 function visible(text: string): string {
 	return text.replaceAll(/[\s`~]/g, '')
 }
@@ -43,7 +43,7 @@ void t.test('no piece is longer than the limit, or empty, or ends within a code 
 	t.pass()
 })
 
-void t.test('nothing but blanks is lost, and pieces follow from each other', async (t) => {
+void t.test('only whitespace is lost, and each piece continues the one before', async (t) => {
 	fc.assert(
 		fc.property(markdown, fc.integer({ min: 200, max: 700 }), (text, limit) => {
 			let shown = ''
@@ -74,7 +74,7 @@ void t.test('no character is cut in two', async (t) => {
 	t.ok(pairs.every((piece) => piece.isWellFormed()))
 })
 
-void t.test('it ends at a paragraph, else a line, else a sentence, else a blank, else anywhere', async (t) => {
+void t.test('a piece ends at a paragraph, else a line, else a sentence, else a space, else anywhere', async (t) => {
 	const word = 'word '.repeat(7).trim() // 34
 	t.strictSame(split(`${word}\n\n${word}\n${word}`, 75), [word, `${word}\n${word}`])
 	t.strictSame(split(`${word}\n${word}\nmore of it`, 75), [`${word}\n${word}`, 'more of it'])
@@ -98,7 +98,7 @@ void t.test('a code block is closed and opened again with its language and inden
 	t.equal(nested[2], `~~~~a\n${line}\n${line}\n~~~~\n2. Done`)
 })
 
-void t.test('a piece goes on where another limit left off', async (t) => {
+void t.test('a piece continues one with another limit', async (t) => {
 	const text = `One.\n\n\`\`\`js\n${'let a = 1\n'.repeat(40)}\`\`\`\nEnd`
 	const first = nextPiece(text, { offset: 0, fence: null }, 200)
 	const rest = nextPiece(text, first.next, 4000)
@@ -111,7 +111,7 @@ void t.test('it takes linear time', async (t) => {
 	const shapes = ['a', ' ', '\n', '```\n', '`', 'a\n\n', '.', '~', '👩‍👩‍👧‍👦', '> ', 'e\u0301']
 	for (const shape of shapes) {
 		const [short, long] = [shape.repeat(20_000), shape.repeat(160_000)]
-		// As much text at once as in eight pieces: with squares it would take eight times the time.
+		// The same amount of text at once and in eight pieces: quadratic time would be eight times as much.
 		await costs(t, `of ${JSON.stringify(shape)}`, {
 			work: () => split(long, 2000),
 			reference: () => {
@@ -123,7 +123,7 @@ void t.test('it takes linear time', async (t) => {
 	}
 })
 
-/** All parts. */
+/** All pieces. */
 function split(text: string, limit: number): string[] {
 	const pieces: string[] = []
 	for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < text.length;) {
