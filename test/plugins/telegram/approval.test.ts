@@ -16,7 +16,7 @@ import { eventually } from '../../support/wait.ts'
 const ADA = { id: 4201, is_bot: false, first_name: 'Ada' }
 const BOB = { id: 4202, is_bot: false, first_name: 'Bob' }
 
-void t.test('an approval is asked, the gateway killed, the arguments edited, and the call made once', async (t) => {
+void t.test('a call is executed once after a kill and an approval with edited arguments', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
@@ -32,13 +32,13 @@ void t.test('an approval is asked, the gateway killed, the arguments edited, and
 		config: { api_root: telegram.url, answer: 'all' },
 	})
 	const group = telegram.group(-1_001_000_000_077, 'Team')
-	const said = (chat: TelegramChat, is: (text: string) => boolean): Promise<SentMessage> =>
-		telegram.waitFor((message) => message.chat.id === chat.id && is(message.text))
+	const messageIn = (chat: TelegramChat, matches: (text: string) => boolean): Promise<SentMessage> =>
+		telegram.waitFor((message) => message.chat.id === chat.id && matches(message.text))
 	const mention = `@${telegram.bot.username}`
 
-	// Bound by the code that Ada asked for.
+	// Bound with the code that Ada requested.
 	telegram.say(group, `/start@${telegram.bot.username}`, { from: ADA })
-	const { text } = await said(group, (one) => one.includes('channels pair'))
+	const { text } = await messageIn(group, (one) => one.includes('channels pair'))
 	const pairing_code = /channels pair ([0-9A-Z]{8})/.exec(text)?.[1]
 	t.equal((await request('POST', '/v1/channels/pair', { body: { pairing_code } })).status, 201)
 	const [binding] = (await request('GET', `/v1/channels/${id}/bindings`)).body.bindings
@@ -49,34 +49,34 @@ void t.test('an approval is asked, the gateway killed, the arguments edited, and
 		body: { agent_id: 'ada', channel_id: id, external_chat_id: String(ada.id), who_may_answer: 'anyone' },
 	})
 	telegram.say(ada, '/tool memory.store {"content": "written by the model"}')
-	const asked = await said(ada, (one) => one.includes('needs approval'))
-	t.match(asked.text, /memory\.store[^]*"content": "written by the model"/)
+	const question = await messageIn(ada, (one) => one.includes('needs approval'))
+	t.match(question.text, /memory\.store[^]*"content": "written by the model"/)
 
 	const [{ run_id }] = (await request('GET', '/v1/agents/ada/runs')).body
 	const sent = `/v1/audit?run_id=${run_id}&event_type=channel.message_sent`
 	await eventually(async () => (await request('GET', sent)).body.events.length === 1)
 	await gateway.kill()
-	await forgetSending(home, asked)
-	// Sent before the gateway is back, which must find out first whether the chat has seen the question.
+	await forgetSending(home, question)
+	// Sent while the gateway is down. It must first find out whether the question was sent.
 	telegram.say(ada, 'yes')
 	gateway = await startHere(home)
-	await said(ada, (one) => one.includes('does not answer the approval'))
+	await messageIn(ada, (one) => one.includes('does not answer the approval'))
 	telegram.say(ada, 'edit {"text": "wrong field"}')
-	await said(ada, (one) => /content.*is required/.test(one))
+	await messageIn(ada, (one) => /content.*is required/.test(one))
 	telegram.say(ada, 'edit {"content": "written by Ada"}')
-	await said(ada, (one) => one.includes('a person changed the arguments'))
+	await messageIn(ada, (one) => one.includes('a person changed the arguments'))
 	const memories = (await request('GET', '/v1/agents/ada/memory')).body
 	t.strictSame(
 		memories.memories.map(({ content }: Answer) => content),
 		['written by Ada'],
 	)
 	t.equal(telegram.messages(ada).filter((one) => one.text.includes('needs approval')).length, 1)
-	// Said again, it is a message like any other.
+	// Sent again, it is an ordinary message.
 	telegram.say(ada, 'edit {"content": "written again"}')
 	await eventually(async () => (await request('GET', '/v1/agents/ada/runs')).body.length === 2)
 	t.equal((await request('GET', '/v1/agents/ada/memory')).body.memories.length, 1)
 
-	// In the group only Ada may answer, until everybody may.
+	// In the group only Ada may answer, until `who_may_answer` changes.
 	const notYours = (): number => telegram.messages(group).filter(({ text }) => text.includes('Only the person')).length
 	const approvals = (): number => telegram.messages(group).filter(({ text }) => text.includes('needs approval')).length
 	telegram.say(group, `${mention}\n/tool memory.store {"content": "in the group"}`, { from: BOB })
@@ -94,13 +94,13 @@ void t.test('an approval is asked, the gateway killed, the arguments edited, and
 	telegram.say(group, `${mention}\n/tool memory.store {"content": "once more"}`, { from: ADA })
 	await eventually(() => approvals() === 2)
 	telegram.say(group, `${mention} refuse enough`, { from: BOB })
-	await said(group, (one) => one.includes('enough') && one.includes('approval_refused'))
+	await messageIn(group, (one) => one.includes('enough') && one.includes('approval_refused'))
 	t.match(await request('PATCH', path, { body: {} }), { status: 400 })
 	t.match(await request('PATCH', path, { body: { who_may_answer: 'ada' } }), { status: 400 })
 	t.equal((await request('GET', '/v1/agents/ada/memory')).body.memories.length, 2)
 })
 
-/** As if the gateway had been killed when the question was sent, and that was not recorded. */
+/** As if the gateway had been killed after it sent the question, and before it recorded that. */
 async function forgetSending(home: string, { message_id }: SentMessage): Promise<void> {
 	await using engine = await openLmdb({ path: join(home, 'data') })
 	const { store } = engine

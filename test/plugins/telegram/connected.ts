@@ -1,4 +1,4 @@
-/** The adapter on a link that a test made by hand. */
+/** The adapter, connected to a link of the test instead of a gateway's. */
 import Joi from 'joi'
 import { pino } from 'pino'
 import type { Test } from 'tap'
@@ -13,17 +13,18 @@ import type {
 import { telegram as adapter } from '../../../plugins/telegram/index.ts'
 import type { TelegramConfig } from '../../../plugins/telegram/config.ts'
 import type { TelegramChat, TestTelegram } from '../../support/telegram.ts'
+import { eventually } from '../../support/wait.ts'
 
 export interface Connected extends Connection {
 	received: IncomingMessage[]
 	statuses: string[]
-	/** What `lost` heard. */
+	/** The errors passed to `lost`. */
 	lost: ChannelError[]
 	link: Link<TelegramConfig>
-	/** Settles once that many messages were received. */
-	heard(count: number): Promise<IncomingMessage[]>
-	/** Settles once a status or a loss was told whose text fits. */
-	told(text: RegExp): Promise<void>
+	/** Waits for at least `count` messages, and returns them all. */
+	receives(count: number): Promise<IncomingMessage[]>
+	/** Waits until the adapter reports a status or a loss with this text. */
+	reports(text: RegExp): Promise<unknown>
 }
 
 export interface ConnectOptions {
@@ -31,11 +32,9 @@ export interface ConnectOptions {
 	api_root?: string
 	cursor?: string
 	chats?: KnownChat[]
-	/** Before a message counts as received. */
+	/** Called before a message counts as received. */
 	receive?(message: IncomingMessage): Promise<void> | void
 }
-
-const WAIT_LIMIT_MS = 60_000
 
 export async function connect(
 	t: Test,
@@ -45,10 +44,6 @@ export async function connect(
 	const received: IncomingMessage[] = []
 	const statuses: string[] = []
 	const lost: ChannelError[] = []
-	const looks = new Set<() => void>()
-	const look = (): void => {
-		for (const one of looks) one()
-	}
 	const ending = new AbortController()
 	const { value: config } = adapter.config!(Joi).validate({ api_root: options.api_root ?? telegram.url })
 	const link: Link<TelegramConfig> = {
@@ -63,15 +58,12 @@ export async function connect(
 		async receive(message) {
 			await options.receive?.(message)
 			received.push(message)
-			look()
 		},
 		status(status, error = '') {
 			statuses.push(`${status} ${error}`.trim())
-			look()
 		},
 		lost(error) {
 			lost.push(error as ChannelError)
-			look()
 		},
 		error: (code, message, { retry_after_ms } = {}) =>
 			Object.assign(new Error(message), { code, ...(retry_after_ms !== undefined && { retry_after_ms }) }),
@@ -85,20 +77,7 @@ export async function connect(
 		await connection.close()
 	}
 	t.teardown(close)
-	const until = (is: () => boolean, what: () => unknown): Promise<void> => {
-		const { promise, resolve, reject } = Promise.withResolvers<void>()
-		const once = (): void => (is() ? resolve() : undefined)
-		const timer = setTimeout(
-			() => reject(new Error(`it did not come; there was ${JSON.stringify(what())}`)),
-			WAIT_LIMIT_MS,
-		)
-		looks.add(once)
-		once()
-		return promise.finally(() => {
-			clearTimeout(timer)
-			looks.delete(once)
-		})
-	}
+
 	return {
 		...connection,
 		close,
@@ -106,26 +85,24 @@ export async function connect(
 		received,
 		statuses,
 		lost,
-		async heard(count) {
-			await until(
-				() => received.length >= count,
+		receives: (count) =>
+			eventually(
 				() => received,
-			)
-			return received
-		},
-		told: (text) =>
-			until(
-				() => [...statuses, ...lost.map(({ message }) => message)].some((one) => text.test(one)),
-				() => [statuses, lost.map(({ message }) => message)],
+				({ length }) => length >= count,
+			),
+		reports: (text) =>
+			eventually(
+				() => [...statuses, ...lost.map(({ message }) => message)],
+				(reports) => reports.some((report) => text.test(report)),
 			),
 	}
 }
 
 let nonces = 0
 
-/** A message to a chat; in plain text where nothing else is said. */
-export function outgoing(chat: TelegramChat, text: string, more: Partial<OutgoingMessage> = {}): OutgoingMessage {
+/** A message to a chat, by default in plain text. */
+export function outgoing(chat: TelegramChat, text: string, fields: Partial<OutgoingMessage> = {}): OutgoingMessage {
 	const kind = chat.type === 'private' ? 'private' : 'group'
 	const nonce = (nonces++).toString(36).padStart(25, '0')
-	return { chat: { id: String(chat.id), kind }, text, markup: 'plain', nonce, ...more }
+	return { chat: { id: String(chat.id), kind }, text, markup: 'plain', nonce, ...fields }
 }

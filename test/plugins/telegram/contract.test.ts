@@ -1,4 +1,4 @@
-/** Telegram, checked as any author checks their channel. */
+/** The Telegram channel passes the contract suite. */
 import t from 'tap'
 import type { ChannelAdapter, ChatKind } from '../../../plugins/channels/adapter.ts'
 import { telegram as adapter } from '../../../plugins/telegram/index.ts'
@@ -22,14 +22,14 @@ async function telegramPlatform(): Promise<TestPlatform> {
 
 	function chat(kind: ChatKind): TestChat {
 		const n = ++chats
-		const there = kind === 'private' ? telegram.person(n, `P${n}`) : telegram.group(-1_001_000_000_000 - n, `G${n}`)
+		const target = kind === 'private' ? telegram.person(n, `P${n}`) : telegram.group(-1_001_000_000_000 - n, `G${n}`)
 		const name = kind === 'private' ? '' : `@${telegram.bot.username} `
 		let newest: Update | undefined
-		const say = (text: string, more: object = {}): void => {
-			newest = telegram.say(there, text, { ...more })
+		const say = (text: string, fields: object = {}): void => {
+			newest = telegram.say(target, text, { ...fields })
 		}
 		return {
-			id: String(there.id),
+			id: String(target.id),
 			kind,
 			say: (text) => say(name + text),
 			mumble: (text) => say(text),
@@ -42,7 +42,7 @@ async function telegramPlatform(): Promise<TestPlatform> {
 			},
 			repeat: () => void telegram.push({ message: newest?.message }),
 			shown: () =>
-				telegram.messages(there).map(({ message_id, text, reply_to, thread_id, file }) => ({
+				telegram.messages(target).map(({ message_id, text, reply_to, thread_id, file }) => ({
 					id: String(message_id),
 					text: text.replaceAll('&lt;', '<'),
 					reply_to: reply_to?.toString(),
@@ -50,9 +50,11 @@ async function telegramPlatform(): Promise<TestPlatform> {
 					file,
 				})),
 			typed: () =>
-				telegram.calls.filter(({ method, payload }) => method === 'sendChatAction' && payload.chat_id === there.id)
+				telegram.calls.filter(({ method, payload }) => method === 'sendChatAction' && payload.chat_id === target.id)
 					.length,
-			...(kind === 'private' && { draft: () => telegram.drafts.findLast(({ chat_id }) => chat_id === there.id)?.text }),
+			...(kind === 'private' && {
+				draft: () => telegram.drafts.findLast(({ chat_id }) => chat_id === target.id)?.text,
+			}),
 		}
 	}
 

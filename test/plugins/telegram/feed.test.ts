@@ -1,28 +1,27 @@
-/** What comes in by Telegram, over the wire: nothing is confirmed before it is taken. */
+/** Incoming updates of Telegram, over HTTP: none is confirmed before it is accepted. */
 import t from 'tap'
 import { GrammyError } from 'grammy'
 import { openFeed } from '../../../plugins/telegram/feed.ts'
 import { startTelegram } from '../../support/telegram.ts'
 import type { TelegramChat, TestTelegram } from '../../support/telegram.ts'
+import { eventually } from '../../support/wait.ts'
 import { connect } from './connected.ts'
 
-/** Settles once nothing waits at the server any more. */
-async function confirmed(telegram: TestTelegram): Promise<void> {
-	while (telegram.pending().length > 0) await new Promise((resolve) => setTimeout(resolve, 5))
-}
+/** Waits until no update is pending at the server. */
+const confirmed = (telegram: TestTelegram) => eventually(() => telegram.pending().length === 0)
 
-void t.test('updates are confirmed only once all of them are taken', async (t) => {
+void t.test('updates are confirmed only after all of them are accepted', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const ada = telegram.person(42, 'Ada')
 	const gate = Promise.withResolvers<void>()
 	for (const text of ['one', 'two', 'three']) telegram.say(ada, text)
 	const bot = await connect(t, telegram, { receive: ({ text }) => (text === 'three' ? gate.promise : undefined) })
-	await bot.heard(2)
+	await bot.receives(2)
 	t.equal(telegram.pending().length, 3)
-	t.equal(telegram.calls.filter(({ method }) => method === 'getUpdates').length, 1, 'and nothing more is asked for')
+	t.equal(telegram.calls.filter(({ method }) => method === 'getUpdates').length, 1, 'no further updates are requested')
 	gate.resolve()
-	await bot.heard(3)
+	await bot.receives(3)
 	await confirmed(telegram)
 	t.strictSame(
 		bot.received.map(({ text }) => text),
@@ -37,28 +36,28 @@ void t.test('updates are confirmed only once all of them are taken', async (t) =
 	t.equal(second?.payload.offset, Number(bot.received[2]?.cursor) + 1)
 })
 
-void t.test('it goes on behind the cursor, in the order of the updates', async (t) => {
+void t.test('the feed continues after the cursor, in the order of the updates', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const ada = telegram.person(42, 'Ada')
-	const taken = telegram.say(ada, 'taken before')
+	const accepted = telegram.say(ada, 'accepted before')
 	const [second, first] = [telegram.say(ada, 'a'), telegram.say(ada, 'b')].map(({ message }) => ({ message }))
 	for (const update of telegram.pending().slice(1)) telegram.drop(update)
-	telegram.push({ update_id: taken.update_id + 7, ...second })
-	telegram.push({ update_id: taken.update_id + 3, ...first })
-	const bot = await connect(t, telegram, { cursor: String(taken.update_id) })
-	await bot.heard(2)
+	telegram.push({ update_id: accepted.update_id + 7, ...second })
+	telegram.push({ update_id: accepted.update_id + 3, ...first })
+	const bot = await connect(t, telegram, { cursor: String(accepted.update_id) })
+	await bot.receives(2)
 	t.strictSame(
 		bot.received.map(({ text, cursor }) => [text, cursor]),
 		[
-			['b', String(taken.update_id + 3)],
-			['a', String(taken.update_id + 7)],
+			['b', String(accepted.update_id + 3)],
+			['a', String(accepted.update_id + 7)],
 		],
 	)
 	await confirmed(telegram)
 })
 
-void t.test('an album is one message, also if its parts come one after another', async (t) => {
+void t.test('an album is one message, even if its parts arrive one after another', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const [ada, team] = [telegram.person(42, 'Ada'), telegram.group(-1_001_111_111_114, 'Team')]
@@ -83,7 +82,7 @@ void t.test('an album is one message, also if its parts come one after another',
 	const bot = await connect(t, telegram)
 	await polled
 	for (const n of [5, 6, 7, 8, 9, 10]) photo(ada, 'third', n)
-	await bot.heard(4)
+	await bot.receives(4)
 	await confirmed(telegram)
 	t.strictSame(
 		bot.received.map(({ text, addressed, attachments = [], quoted }) => [
@@ -105,7 +104,7 @@ void t.test('an album is one message, also if its parts come one after another',
 	)
 })
 
-void t.test('what cannot be taken stays with Telegram', async (t) => {
+void t.test('an update that is not accepted stays at Telegram', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const ada = telegram.person(42, 'Ada')
@@ -115,29 +114,29 @@ void t.test('what cannot be taken stays with Telegram', async (t) => {
 		if (text === 'two') throw new Error('not now')
 	}
 	const bot = await connect(t, telegram, { receive: refuse })
-	await bot.told(/not now/)
+	await bot.reports(/not now/)
 	await bot.close()
 	t.equal(telegram.pending().length, 2)
 	t.match(bot.lost, [{ message: 'not now' }])
 	const next = await connect(t, telegram, { cursor: bot.received[0]?.cursor ?? '' })
-	await next.heard(1)
+	await next.receives(1)
 	t.equal(next.received[0]?.text, 'two')
 })
 
-void t.test('an update that cannot be read holds up nothing', async (t) => {
+void t.test('an unreadable update does not block others', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	telegram.push({ message: { message_id: 3, chat: null } })
 	telegram.push({ message: { message_id: 3, chat: { id: 42, type: 'private' }, text: 'of nobody' } })
 	telegram.say(telegram.person(42, 'Ada'), 'hi')
 	const bot = await connect(t, telegram)
-	await bot.heard(1)
+	await bot.receives(1)
 	t.equal(bot.received[0]?.text, 'hi')
 	await confirmed(telegram)
 	t.strictSame(bot.lost, [])
 })
 
-void t.test('answers that bring nothing new are followed by growing pauses; a real update comes at once', async (t) => {
+void t.test('pauses grow after answers without new updates; a new update arrives at once', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const { link, statuses, lost, close } = await connect(t, telegram)
@@ -146,16 +145,16 @@ void t.test('answers that bring nothing new are followed by growing pauses; a re
 	const old = [{ update_id: 7 }]
 	const answers: unknown[] = [old, [{ update_id: 3 }, ...old], [null, {}, { update_id: '9' }], old]
 	answers.push([{ update_id: 8 }], null, {}, [{ update_id: 9 }])
-	const asked: number[] = []
+	const polled: number[] = []
 	const offsets: unknown[] = []
 	const taken: number[] = []
 	const done = Promise.withResolvers<void>()
 	const call = {
 		async getUpdates({ offset }: { offset?: number }) {
 			await new Promise((resolve) => setImmediate(resolve))
-			asked.push(performance.now())
+			polled.push(performance.now())
 			offsets.push(offset)
-			return asked.length <= answers.length ? answers[asked.length - 1] : []
+			return polled.length <= answers.length ? answers[polled.length - 1] : []
 		},
 	}
 	const feed = await openFeed({ call } as never, { ...link, signal: ending.signal }, async (updates) => {
@@ -169,14 +168,14 @@ void t.test('answers that bring nothing new are followed by growing pauses; a re
 	await feed[Symbol.asyncDispose]()
 	t.strictSame(taken, [7, 3, 7, 7, 8, 9])
 	t.strictSame(offsets.slice(0, 6), [undefined, 8, 8, 8, 8, 9])
-	const pauses = asked.map((time, n) => time - (asked[n - 1] ?? time))
+	const pauses = polled.map((time, n) => time - (polled[n - 1] ?? time))
 	for (const [n, least] of [99, 199, 399].entries())
 		t.ok((pauses[n + 2] ?? 0) >= least, `pause ${n + 1} is ${pauses[n + 2]} ms`)
-	t.match(statuses, [/^reconnecting .*the Bot API does not define/, /^connected/], 'what is no answer is a failure')
+	t.match(statuses, [/^reconnecting .*the Bot API does not define/, /^connected/], 'an invalid answer is a failure')
 	t.strictSame(lost, [])
 })
 
-void t.test('lost polls are mended, and told when one was not enough', async (t) => {
+void t.test('a lost poll is retried, and reported if the retry fails too', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const ada = telegram.person(42, 'Ada')
@@ -184,38 +183,38 @@ void t.test('lost polls are mended, and told when one was not enough', async (t)
 	await telegram.called(({ method }) => method === 'getUpdates')
 	telegram.cut()
 	telegram.say(ada, 'one')
-	await bot.heard(1)
-	t.strictSame(bot.statuses, [], 'a single one is not worth telling')
+	await bot.receives(1)
+	t.strictSame(bot.statuses, [], 'a single lost poll is not reported')
 	telegram.fault('getUpdates', 'cut before', { error_code: 502, description: 'Bad Gateway' }, 'bad gateway')
 	telegram.cut()
 	telegram.say(ada, 'two')
-	await bot.heard(2)
-	await bot.told(/^connected/)
+	await bot.receives(2)
+	await bot.reports(/^connected/)
 	t.match(bot.statuses.at(-1), /^connected/)
 	t.match(bot.statuses[0], /^reconnecting Telegram (failed|did not answer)/)
 	t.strictSame(bot.lost, [])
 })
 
-void t.test('another process that polls', async (t) => {
+void t.test('polling continues after another process has polled, which is reported', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const ada = telegram.person(42, 'Ada')
 	const bot = await connect(t, telegram)
 	await telegram.called(({ method }) => method === 'getUpdates')
 	telegram.conflict()
-	await bot.told(/^reconnecting another process polls this bot/)
+	await bot.reports(/^reconnecting another process polls this bot/)
 	telegram.say(ada, 'still here')
-	await bot.heard(1)
-	await bot.told(/^connected/)
+	await bot.receives(1)
+	await bot.reports(/^connected/)
 })
 
-void t.test('a webhook is removed, and what it had pending comes here', async (t) => {
+void t.test('a webhook is removed, and its pending updates are received', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	telegram.setWebhook('https://old.example/hook')
 	telegram.say(telegram.person(42, 'Ada'), 'pending')
 	const bot = await connect(t, telegram)
-	await bot.heard(1)
+	await bot.receives(1)
 	const removal = telegram.calls.find(({ method }) => method === 'deleteWebhook')
 	t.strictSame(removal?.payload, { drop_pending_updates: false })
 })
@@ -244,18 +243,18 @@ void t.test('a feed that ends does not wait for the removal of a webhook', async
 	t.strictSame(lost, [])
 })
 
-void t.test('a token that is revoked while it polls ends the connection for good', async (t) => {
+void t.test('a token that is revoked during a poll ends the connection', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const bot = await connect(t, telegram)
 	await telegram.called(({ method }) => method === 'getUpdates')
 	telegram.fault('getUpdates', { error_code: 401, description: 'Unauthorized' })
 	telegram.cut()
-	await bot.told(/does not accept the token/)
+	await bot.reports(/does not accept the token/)
 	t.match(bot.lost, [{ code: 'refused' }])
 })
 
-void t.test('the menu of commands is set; a failure is no matter', async (t) => {
+void t.test('the menu of commands is set; a failure to set it is ignored', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	telegram.fault('setMyCommands', {
@@ -270,7 +269,7 @@ void t.test('the menu of commands is set; a failure is no matter', async (t) => 
 		['start', 'new', 'stop', 'model', 'usage', 'context', 'compact', 'whoami', 'help'],
 	)
 	telegram.say(telegram.person(42, 'Ada'), 'hi')
-	await bot.heard(1)
+	await bot.receives(1)
 })
 
 const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
@@ -286,7 +285,7 @@ void t.test(`no message is lost in ${CUTS} cuts`, async (t) => {
 		if (cut % 3 === 0) telegram.fault('getUpdates', 'cut after')
 		telegram.say(ada, `message ${cut}`)
 		telegram.cut()
-		await bot.heard(said.length)
+		await bot.receives(said.length)
 	}
 	await confirmed(telegram)
 	t.strictSame([...new Set(bot.received.map(({ text }) => text))], said)

@@ -1,4 +1,4 @@
-/** A message whose answer was lost is found again, and nothing else is touched. */
+/** A message is found after the response to its request was lost, and no other message is changed. */
 import t from 'tap'
 import type { Test } from 'tap'
 import type { OutgoingMessage } from '../../../plugins/channels/adapter.ts'
@@ -11,51 +11,47 @@ const telegram = await startTelegram()
 t.teardown(() => telegram.stop())
 let people = 100
 
-/** As the gateway sends: the mark first, and a look before it tries again. Answers with the mark and the id that was found. */
-async function sendUnheard(
-	bot: Connected,
-	message: OutgoingMessage,
-): Promise<[string | undefined, string | undefined]> {
+/** Sends a message whose response is lost, and searches for it with the earlier mark, as the gateway does. Returns the id found. */
+async function sendAndFind(bot: Connected, message: OutgoingMessage): Promise<string | undefined> {
 	const mark = bot.mark?.(message.chat)
 	await bot.send(message).then(
-		() => Promise.reject(new Error('its answer was heard')),
+		() => Promise.reject(new Error('the response arrived')),
 		() => {},
 	)
-	return [mark, (await bot.find?.(message, mark))?.id]
+	return (await bot.find?.(message, mark))?.id
 }
 
 function faultOf({ markup }: OutgoingMessage): string {
 	return markup === 'markdown' ? 'sendRichMessage' : 'sendMessage'
 }
 
-/** A bot that has heard one message of somebody's. */
-async function heardOne(t: Test, bot?: Connected) {
+/** A bot that has received one message, and its chat. */
+async function connectChat(t: Test) {
 	const chat = telegram.person(people++, 'Ada')
-	const open = bot ?? (await connect(t, telegram))
+	const bot = await connect(t, telegram)
 	telegram.say(chat, 'hello')
-	const count = open.received.length
-	await open.heard(count + 1)
-	return { chat, bot: open }
+	await bot.receives(1)
+	return { chat, bot }
 }
 
-void t.test('in each markup, sent or not', async (t) => {
-	const { chat, bot } = await heardOne(t)
+void t.test('a message is found in each markup, if it was sent', async (t) => {
+	const { chat, bot } = await connectChat(t)
 	for (const markup of ['markdown', 'html', 'plain'] as const) {
 		const message = outgoing(chat, `said in ${markup}`, { markup })
 		telegram.fault(faultOf(message), 'cut after')
-		const [, found] = await sendUnheard(bot, message)
+		const found = await sendAndFind(bot, message)
 		t.equal(found, String(telegram.messages(chat).at(-1)?.message_id))
-		t.strictSame(telegram.messages(chat).at(-1)?.texts, [`said in ${markup}`], 'and was left as it is')
+		t.strictSame(telegram.messages(chat).at(-1)?.texts, [`said in ${markup}`], 'its text is unchanged')
 
 		const lost = outgoing(chat, `not said in ${markup}`, { markup })
 		telegram.fault(faultOf(lost), 'cut before')
-		t.strictSame((await sendUnheard(bot, lost))[1], undefined)
+		t.strictSame(await sendAndFind(bot, lost), undefined)
 		t.notOk(telegram.messages(chat).some(({ text }) => text.startsWith('not said')))
 	}
 })
 
-void t.test('by a new connection, such as after a restart', async (t) => {
-	const { chat, bot } = await heardOne(t)
+void t.test('a message is found by a new connection, such as after a restart', async (t) => {
+	const { chat, bot } = await connectChat(t)
 	const message = outgoing(chat, 'said once')
 	telegram.fault('sendMessage', 'cut after')
 	const mark = bot.mark?.(message.chat)
@@ -65,8 +61,8 @@ void t.test('by a new connection, such as after a restart', async (t) => {
 	t.equal((await next.find?.(message, mark))?.id, String(telegram.messages(chat)[0]?.message_id))
 })
 
-void t.test('with another text by now, it gets the text that it should have', async (t) => {
-	const { chat, bot } = await heardOne(t)
+void t.test('a message found with an earlier text gets its new text', async (t) => {
+	const { chat, bot } = await connectChat(t)
 	const message = outgoing(chat, 'in the making')
 	telegram.fault('sendMessage', 'cut after')
 	const mark = bot.mark?.(message.chat)
@@ -75,14 +71,14 @@ void t.test('with another text by now, it gets the text that it should have', as
 	t.strictSame(telegram.messages(chat)[0]?.texts, ['in the making', 'the answer'])
 })
 
-void t.test('what came in between and what others say is left alone', async (t) => {
-	const { chat, bot } = await heardOne(t)
+void t.test('messages in between and in other chats are not changed', async (t) => {
+	const { chat, bot } = await connectChat(t)
 	const other = telegram.person(people++, 'Eve')
 	const message = outgoing(chat, 'mine')
 	const mark = bot.mark?.(message.chat)
 	telegram.say(other, 'one')
 	telegram.say(chat, 'two')
-	await bot.heard(3)
+	await bot.receives(3)
 	const notice = await bot.send(outgoing(chat, 'a notice'))
 	await bot.send(outgoing(other, 'for Eve'))
 	telegram.fault('sendMessage', 'cut after')
@@ -99,41 +95,41 @@ void t.test('what came in between and what others say is left alone', async (t) 
 })
 
 void t.test(
-	'in a supergroup, which counts for itself; behind what it answers where nothing else is known',
+	'a supergroup has separate ids; without a mark, the search begins after the answered message',
 	async (t) => {
-		const { bot } = await heardOne(t)
+		const { bot } = await connectChat(t)
 		const group = telegram.group(-1_009_000_000_001, 'Team')
 		for (let n = 0; n < 40; n++) telegram.say(group, '@gate_test_bot hi')
-		await bot.heard(41)
+		await bot.receives(41)
 		const message = outgoing(group, 'in the group')
 		t.equal(bot.mark?.(message.chat), '40')
 		telegram.fault('sendMessage', 'cut after')
-		t.equal((await sendUnheard(bot, message))[1], '41')
+		t.equal(await sendAndFind(bot, message), '41')
 
 		const fresh = await connect(t, telegram)
 		t.equal((await fresh.find?.({ ...message, reply_to: '40' }, undefined))?.id, '41')
-		t.equal(await fresh.find?.(message, undefined), undefined, 'without any mark it is not looked for')
+		t.equal(await fresh.find?.(message, undefined), undefined, 'without a mark there is no search')
 	},
 )
 
-void t.test('the part of an answer that it goes on from is left alone', async (t) => {
-	const { chat, bot } = await heardOne(t)
+void t.test('the preceding part of an answer is not changed', async (t) => {
+	const { chat, bot } = await connectChat(t)
 	const first = await bot.send(outgoing(chat, 'part 1'))
 	await bot.close()
 	const known = [{ id: String(chat.id), last_id: String(Number(first.id) - 1), bound_at: '2026-01-01T00:00:00.000Z' }]
 	const next = await connect(t, telegram, { chats: known })
 	const message = outgoing(chat, 'part 2', { after: first.id })
 	telegram.fault('sendMessage', 'cut before')
-	t.equal((await sendUnheard(next, message))[1], undefined)
+	t.equal(await sendAndFind(next, message), undefined)
 	telegram.fault('sendMessage', 'cut after')
-	await sendUnheard(next, message)
+	await sendAndFind(next, message)
 	t.strictSame(
 		telegram.messages(chat).map(({ texts }) => texts),
 		[['part 1'], ['part 2']],
 	)
 })
 
-void t.test('marks go on where the gateway knows the chats', async (t) => {
+void t.test('marks continue from the chats that the gateway knows', async (t) => {
 	const chats = [
 		{ id: '5', last_id: '900', bound_at: '2026-01-01T00:00:00.000Z' },
 		{ id: '-1001000000000', last_id: 'stop-4', bound_at: '2026-01-01T00:00:00.000Z' },
@@ -146,8 +142,8 @@ void t.test('marks go on where the gateway knows the chats', async (t) => {
 
 const notFound: Fault = { error_code: 400, description: 'Bad Request: message to edit not found' }
 
-void t.test('the search is bounded, and what it cannot tell it says', async (t) => {
-	const { chat, bot } = await heardOne(t)
+void t.test('the search is bounded, resumes after a rate limit, and reports failures', async (t) => {
+	const { chat, bot } = await connectChat(t)
 	const edits = () => telegram.calls.filter(({ method }) => method === 'editMessageText').length
 	const before = edits()
 	const mark = bot.mark?.({ id: String(chat.id) })
@@ -162,7 +158,7 @@ void t.test('the search is bounded, and what it cannot tell it says', async (t) 
 	telegram.fault('editMessageText', ...Array.from({ length: 20 }, (): Fault => notFound), tooMany)
 	await t.rejects(bot.find!(never, mark), { code: 'limited', retry_after_ms: 9000 })
 	t.equal(await bot.find?.(never, mark), undefined)
-	t.equal(edits() - before, 61, 'a search that was broken off goes on')
+	t.equal(edits() - before, 61, 'an interrupted search is resumed')
 	telegram.fault('editMessageText', 'cut before')
 	await t.rejects(bot.find!(never, mark), { message: /did not answer/ })
 })

@@ -1,7 +1,5 @@
-/** Telegram from end to end: people at a Bot API server, agents behind the gateway. */
+/** Telegram end to end: people on a Bot API server, agents behind the gateway. */
 import { rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { TelegramServer } from 'telegram-test-api/lib/telegramServer.js'
@@ -10,6 +8,7 @@ import type { Answer } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { ogg, pdf, png } from '../../support/files.ts'
 import { addChannel, stands, until } from '../../support/loop.ts'
+import { freePort } from '../../support/mcp.ts'
 import { allAnswered, startTelegram } from '../../support/telegram.ts'
 import type { SentMessage, TelegramChat, TestTelegram } from '../../support/telegram.ts'
 
@@ -28,8 +27,8 @@ await gateway.request('POST', '/v1/agents', { body: { name: 'held', config: { pr
 interface Bot {
 	telegram: TestTelegram
 	id: string
-	/** Says something, and answers with what the bot says next there. */
-	ask(chat: TelegramChat, text: string, more?: Record<string, unknown>): Promise<SentMessage>
+	/** Sends a message of a person, and returns the bot's next message in the chat. `fields`: further fields of the message. */
+	ask(chat: TelegramChat, text: string, fields?: Record<string, unknown>): Promise<SentMessage>
 	bind(chat: TelegramChat, agent?: string): Promise<void>
 }
 
@@ -59,9 +58,9 @@ async function connect(t: Test, config: Record<string, unknown> = {}): Promise<B
 		telegram,
 		id,
 		bind,
-		async ask(chat, text, more) {
+		async ask(chat, text, fields) {
 			const before = telegram.messages(chat).length
-			telegram.say(chat, text, more)
+			telegram.say(chat, text, fields)
 			await until(
 				() => telegram.messages(chat).length,
 				(count) => count > before,
@@ -71,20 +70,11 @@ async function connect(t: Test, config: Record<string, unknown> = {}): Promise<B
 	}
 }
 
-function unusedPort(): Promise<AddressInfo> {
-	const { promise, resolve } = Promise.withResolvers<AddressInfo>()
-	const server = createServer().listen(0, '127.0.0.1', () => {
-		const address = server.address() as AddressInfo
-		server.close(() => resolve(address))
-	})
-	return promise
-}
-
 async function runs(agent: string): Promise<Answer[]> {
 	return (await gateway.request('GET', `/v1/agents/${agent}/runs?limit=500`)).body
 }
 
-void t.test('from /start to the first answer, and what commands say', async (t) => {
+void t.test('a chat is paired with /start, and its messages and commands are answered', async (t) => {
 	const { telegram, id, ask } = await connect(t, { agent_id: 'echo' })
 	const ada = telegram.person(42, 'Ada')
 	const channel = (await gateway.request('GET', `/v1/channels/${id}`)).body
@@ -100,7 +90,7 @@ void t.test('from /start to the first answer, and what commands say', async (t) 
 
 	const answer = await ask(ada, 'Say **this**')
 	t.match(answer, { text: /Say \*\*this\*\*/, markup: 'markdown' })
-	t.equal(answer.reply_to, undefined, 'in private nothing is quoted')
+	t.equal(answer.reply_to, undefined, 'a private chat quotes nothing')
 	t.match((await ask(ada, '/whoami')).text, /42.*echo/)
 	t.match((await ask(ada, '/new')).text, /new conversation/)
 	t.match((await ask(ada, '/stop')).text, /nothing to stop/)
@@ -108,12 +98,12 @@ void t.test('from /start to the first answer, and what commands say', async (t) 
 	t.match(run, { prompt: 'Say **this**', trigger: 'chat_a', status: 'completed' })
 })
 
-void t.test('in groups it answers where it is meant, in the topic where that was', async (t) => {
+void t.test('in a group the bot answers when addressed, in the same topic', async (t) => {
 	const { telegram, bind, ask } = await connect(t)
 	const team = telegram.group(-1_001_111_111_111, 'Team')
 	await bind(team)
 	telegram.say(team, 'not for the bot')
-	/** An answer grows in a group: it is read once it holds what it is to say. */
+	/** Waits until the answer contains `words`: in a group an answer grows. */
 	const answer = async (words: RegExp, ...asked: Parameters<typeof ask>): Promise<SentMessage> => {
 		const { message_id } = await ask(...asked)
 		const now = (): SentMessage | undefined => telegram.messages(team).find((one) => one.message_id === message_id)
@@ -139,7 +129,7 @@ void t.test('a question in a group states which answers the bot sees', async (t)
 	await bind(ada, 'held')
 	await bind(team, 'held')
 	let asked = 0
-	/** Has the agent ask, and answers with what the chat sees. */
+	/** Makes the agent ask, and returns the question as the chat sees it. */
 	const question = async (chat: TelegramChat): Promise<SentMessage> => {
 		const [topic, before] = [`topic ${++asked} of questions`, telegram.messages(chat).length]
 		telegram.say(chat, `@gate_test_bot ${topic}`)
@@ -172,7 +162,7 @@ void t.test('a question in a group states which answers the bot sees', async (t)
 	t.equal((await question(team)).text, 'Tea?')
 })
 
-void t.test('an answer in the making shows as a draft in private, and grows in a group', async (t) => {
+void t.test('an unfinished answer is a draft in a private chat, and grows in a group', async (t) => {
 	const { telegram, bind } = await connect(t)
 	const ada = telegram.person(43, 'Ada')
 	const team = telegram.group(-1_001_111_111_112, 'Team')
@@ -199,7 +189,7 @@ void t.test('an answer in the making shows as a draft in private, and grows in a
 		() => growing.text,
 		(text) => text === 'Well, here it is.',
 	)
-	t.equal(telegram.messages(team).length, 2, 'and is one message')
+	t.equal(telegram.messages(team).length, 2, 'the answer is one message')
 })
 
 void t.test('the button of a draft stops the run', async (t) => {
@@ -212,7 +202,7 @@ void t.test('the button of a draft stops the run', async (t) => {
 	telegram.push({ stopped_message_generation })
 	await call.hungUp
 	await telegram.waitFor(({ chat, text }) => chat.id === 44 && text === 'Stopped.')
-	t.pass('it is stopped, and says so')
+	t.pass('the run is stopped, and the chat is notified')
 })
 
 const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
@@ -239,7 +229,7 @@ void t.test(`${CUTS} cuts, duplicates and updates out of order: each message is 
 		if (cut % 5 === 2) {
 			telegram.drop(again)
 			telegram.push({ message: telegram.say(person, `and ${cut}.`).message })
-			telegram.push(again) // behind one with a higher id
+			telegram.push(again) // after one with a higher id
 			said.push(`and ${cut}.`)
 		}
 		telegram.cut()
@@ -254,7 +244,7 @@ void t.test(`${CUTS} cuts, duplicates and updates out of order: each message is 
 	for (const text of said) t.equal(answersTo(text).length, 1, text)
 })
 
-void t.test('an answer of before a restart is not taken for the next one', async (t) => {
+void t.test('an answer from before a restart is not mistaken for the next one', async (t) => {
 	const telegram = await startTelegram()
 	const home = makeHome()
 	let own = await startGateway({ home })
@@ -278,9 +268,8 @@ void t.test('an answer of before a restart is not taken for the next one', async
 	t.equal(telegram.messages(ada).filter(({ text }) => text.includes('one.')).length, 1)
 })
 
-void t.test('a Bot API server of others, which knows neither rich messages nor drafts', async (t) => {
-	const { port } = await unusedPort()
-	const server = new TelegramServer({ port, host: '127.0.0.1' })
+void t.test('a third-party Bot API server without rich messages and drafts works', async (t) => {
+	const server = new TelegramServer({ port: await freePort(), host: '127.0.0.1' })
 	await server.start()
 	const token = '300400:token-for-telegram-test-api'
 	const id = await addChannel(gateway, token, {
@@ -293,17 +282,18 @@ void t.test('a Bot API server of others, which knows neither rich messages nor d
 	})
 	t.match(await stands(gateway, id, 'connected'), { bot: '@TestNameBot' })
 	const client = server.getClient(token, { userId: 81, chatId: 81, timeout: 60_000 })
-	const hear = async () => (await client.getUpdates()).result[0]?.message as { text: string; parse_mode?: string }
+	const nextMessage = async () =>
+		(await client.getUpdates()).result[0]?.message as { text: string; parse_mode?: string }
 	await client.sendMessage(client.makeMessage('/start'))
-	const { text } = await hear()
+	const { text } = await nextMessage()
 	const pairing_code = /\b[0-9A-HJKMNP-TV-Z]{8}\b/.exec(text)?.[0]
 	t.equal((await gateway.request('POST', '/v1/channels/pair', { body: { pairing_code } })).status, 201)
-	t.match((await hear()).text, /connected to the agent/)
+	t.match((await nextMessage()).text, /connected to the agent/)
 	await client.sendMessage(client.makeMessage('1 < 2, **they** say'))
-	t.match(await hear(), { text: /1 &lt; 2, <b>they<\/b> say/, parse_mode: 'HTML' })
+	t.match(await nextMessage(), { text: /1 &lt; 2, <b>they<\/b> say/, parse_mode: 'HTML' })
 })
 
-void t.test('a wrong token shows as an error, and another token mends it', async (t) => {
+void t.test('a wrong token shows as an error, and the channel connects with the right one', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const id = await addChannel(gateway, '100200:wrong-token', { type: 'chat_a', config: { api_root: telegram.url } })
@@ -319,16 +309,16 @@ void t.test('a wrong token shows as an error, and another token mends it', async
 	t.match(await stands(gateway, id, 'connected'), { bot: '@gate_test_bot', last_error: null })
 })
 
-void t.test('photos, documents and voice messages reach the agent; what cannot be loaded is told', async (t) => {
+void t.test('photos, documents and voice messages reach the agent; the prompt lists files not loaded', async (t) => {
 	const { telegram, bind } = await connect(t)
 	const chat = telegram.person(77, 'Mia')
 	await gateway.request('POST', '/v1/agents', { body: { name: 'files', config: { provider: 'offline' } } })
 	await bind(chat, 'files')
 	telegram.files.set('large', png('photo')).set('doc', pdf()).set('voice', ogg())
 	const newest = async (): Promise<Answer> => (await gateway.request('GET', '/v1/agents/files/runs')).body[0]
-	const send = async (more: Record<string, unknown>): Promise<Answer> => {
+	const send = async (fields: Record<string, unknown>): Promise<Answer> => {
 		const before = telegram.messages(chat).length
-		telegram.say(chat, '', { text: undefined, ...more })
+		telegram.say(chat, '', { text: undefined, ...fields })
 		await until(
 			() => telegram.messages(chat).length,
 			(count) => count > before,

@@ -1,4 +1,4 @@
-/** Updates of the Bot API, as the gateway takes them. */
+/** Updates of the Bot API are converted to incoming messages. */
 import t from 'tap'
 import type { Update } from 'grammy/types'
 import { incomingOf } from '../../../plugins/telegram/incoming.ts'
@@ -10,23 +10,23 @@ const team = { id: -1_001_234_567_890, type: 'supergroup', title: 'Team' }
 
 type Fields = Record<string, unknown>
 
-function hear(message: Fields): ReturnType<typeof incomingOf> {
-	const whole = { message_id: 5, date: 1, chat: inPrivate, from: ada, ...message }
-	return incomingOf({ update_id: 9, message: whole } as unknown as Update, me)
+function incoming(message: Fields): ReturnType<typeof incomingOf> {
+	const update = { update_id: 9, message: { message_id: 5, date: 1, chat: inPrivate, from: ada, ...message } }
+	return incomingOf(update as unknown as Update, me)
 }
 
-/** With its mentions and commands marked, as Telegram does. */
-function inGroup(text: string, more: Fields = {}): ReturnType<typeof incomingOf> {
+/** A message in a group, with its mentions and commands marked as Telegram does. */
+function inGroup(text: string, fields: Fields = {}): ReturnType<typeof incomingOf> {
 	const entities = [...text.matchAll(/(?<![\w/])(@\w+|\/\w+(@\w+)?)/g)].map(({ index, 0: all }) => ({
 		type: all.startsWith('@') ? 'mention' : 'bot_command',
 		offset: index,
 		length: all.length,
 	}))
-	return hear({ chat: team, text, entities, ...more })
+	return incoming({ chat: team, text, entities, ...fields })
 }
 
-void t.test('in private', async (t) => {
-	t.strictSame(hear({ text: 'Hello' }), {
+void t.test('a private message is addressed to the bot', async (t) => {
+	t.strictSame(incoming({ text: 'Hello' }), {
 		id: '5',
 		chat: { id: '42', kind: 'private' },
 		sender: { id: '42', name: 'Ada Lovelace' },
@@ -34,10 +34,10 @@ void t.test('in private', async (t) => {
 		addressed: true,
 		cursor: '9',
 	})
-	t.match(hear({ text: 'Hello', message_thread_id: 3, is_topic_message: true }), { chat: { thread_id: '3' } })
+	t.match(incoming({ text: 'Hello', message_thread_id: 3, is_topic_message: true }), { chat: { thread_id: '3' } })
 })
 
-void t.test('in groups: by name, in reply, or by a command of ours', async (t) => {
+void t.test('a group message addresses the bot by a mention or one of its commands', async (t) => {
 	const cases: [string, boolean, string][] = [
 		['hello all', false, 'hello all'],
 		['@gate_test_bot hello', true, 'hello'],
@@ -53,41 +53,45 @@ void t.test('in groups: by name, in reply, or by a command of ours', async (t) =
 		['/other', false, '/other'],
 		['no /stop', false, 'no /stop'],
 	]
-	for (const [said, addressed, text] of cases) {
-		const heard = inGroup(said)
+	for (const [input, addressed, text] of cases) {
+		const message = inGroup(input)
 		t.strictSame(
-			{ addressed: heard?.addressed, text: heard?.text, kind: heard?.chat.kind },
+			{ addressed: message?.addressed, text: message?.text, kind: message?.chat.kind },
 			{ addressed, text, kind: 'group' },
-			said,
+			input,
 		)
 	}
 	t.equal(inGroup('/stop@other_bot'), undefined, 'a command for another bot')
 	t.equal(
-		hear({ chat: team, text: 'mail me@gate_test_bot' })?.addressed,
+		incoming({ chat: team, text: 'mail me@gate_test_bot' })?.addressed,
 		false,
-		'what Telegram does not mark is no name',
+		'text that Telegram does not mark is no mention',
 	)
 })
 
-void t.test('a mention without a user name, and in a caption', async (t) => {
+void t.test('a mention may have no user name, or be in a caption', async (t) => {
 	const entity = { type: 'text_mention', offset: 0, length: 4, user: { id: me.id, is_bot: true, first_name: 'Gate' } }
-	t.match(hear({ chat: team, text: 'Gate hi', entities: [entity] }), { addressed: true, text: 'hi' })
+	t.match(incoming({ chat: team, text: 'Gate hi', entities: [entity] }), { addressed: true, text: 'hi' })
 	const others = { ...entity, user: { ...entity.user, id: 1 } }
-	t.match(hear({ chat: team, text: 'Gate hi', entities: [others] }), { addressed: false, text: 'Gate hi' })
+	t.match(incoming({ chat: team, text: 'Gate hi', entities: [others] }), { addressed: false, text: 'Gate hi' })
 	const caption = { caption: 'see @gate_test_bot', caption_entities: [{ type: 'mention', offset: 4, length: 14 }] }
-	t.match(hear({ chat: team, photo: [{}], ...caption }), { addressed: true, text: 'see', attachment: 'a photo' })
+	t.match(incoming({ chat: team, photo: [{}], ...caption }), { addressed: true, text: 'see', attachment: 'a photo' })
 })
 
-void t.test('replies to the bot', async (t) => {
+void t.test('a reply to the bot addresses it', async (t) => {
 	const own = { message_id: 2, from: { ...me, is_bot: true } }
 	t.equal(inGroup('yes', { reply_to_message: own })?.addressed, true)
 	t.equal(inGroup('yes', { reply_to_message: { message_id: 2, from: ada } })?.addressed, false)
 	const topic = { ...own, forum_topic_created: { name: 'T' } }
-	t.equal(inGroup('yes', { reply_to_message: topic })?.addressed, false, 'all in a topic reply to its first message')
+	t.equal(
+		inGroup('yes', { reply_to_message: topic })?.addressed,
+		false,
+		'every message of a topic replies to the first one',
+	)
 })
 
-void t.test('a reply quotes what it answers', async (t) => {
-	const quoted = (fields: Fields): unknown => hear({ text: 'that one?', ...fields })?.quoted
+void t.test('a reply quotes the message that it answers', async (t) => {
+	const quoted = (fields: Fields): unknown => incoming({ text: 'that one?', ...fields })?.quoted
 	const of = (fields: Fields): Fields => ({ reply_to_message: { message_id: 2, from: ada, ...fields } })
 	const own = { from: { ...me, is_bot: true, first_name: 'Gate' } }
 	const by = { sender: 'Ada Lovelace' }
@@ -104,8 +108,8 @@ void t.test('a reply quotes what it answers', async (t) => {
 	t.strictSame(quoted(of({ text: 'news', sender_chat: team })), { text: 'news', sender: 'Team' })
 	t.strictSame(quoted(of({ ...own, forum_topic_created: { name: 'T' } })), undefined)
 	t.strictSame(quoted({}), undefined)
-	t.match(hear({ text: 'and?', ...of({ rich_message: {} }) }), { text: 'and?', quoted: undefined })
-	t.equal(hear({ text: '/stop', ...of({ text: 'Working' }) })?.text, '/stop')
+	t.match(incoming({ text: 'and?', ...of({ rich_message: {} }) }), { text: 'and?', quoted: undefined })
+	t.equal(incoming({ text: '/stop', ...of({ text: 'Working' }) })?.text, '/stop')
 
 	const external = (origin: Fields, more: Fields = {}): unknown =>
 		quoted({ external_reply: { origin }, quote: { text: 'far', position: 0 }, ...more })
@@ -117,7 +121,7 @@ void t.test('a reply quotes what it answers', async (t) => {
 	t.strictSame(quoted({ external_reply: { origin } }), undefined)
 })
 
-void t.test('topics have conversations of their own, threads of replies have not', async (t) => {
+void t.test('a topic has its own conversation, a thread of replies has not', async (t) => {
 	t.strictSame(inGroup('x', { message_thread_id: 77, is_topic_message: true })?.chat, {
 		id: String(team.id),
 		kind: 'group',
@@ -126,7 +130,7 @@ void t.test('topics have conversations of their own, threads of replies have not
 	t.strictSame(inGroup('x', { message_thread_id: 77 })?.chat, { id: String(team.id), kind: 'group' })
 })
 
-void t.test('what is no text', async (t) => {
+void t.test('other content than text is named', async (t) => {
 	const cases: [Fields, string][] = [
 		[{ photo: [{}] }, 'a photo'],
 		[{ voice: {} }, 'a voice message'],
@@ -136,24 +140,24 @@ void t.test('what is no text', async (t) => {
 		[{ sticker: { emoji: '👍' } }, 'a sticker'],
 		[{ dice: { value: 3 } }, 'a dice'],
 	]
-	for (const [fields, attachment] of cases) t.match(hear(fields), { text: '', attachment })
-	t.match(hear({ photo: [{}], caption: 'look' }), { text: 'look', attachment: 'a photo' })
+	for (const [fields, attachment] of cases) t.match(incoming(fields), { text: '', attachment })
+	t.match(incoming({ photo: [{}], caption: 'look' }), { text: 'look', attachment: 'a photo' })
 })
 
-void t.test('rich messages that somebody passes on', async (t) => {
+void t.test('a forwarded rich message becomes text', async (t) => {
 	const blocks = [
 		{ type: 'heading', text: 'Title', size: 1 },
 		{ type: 'paragraph', text: ['a ', { type: 'bold', text: 'b' }, ' c'] },
 		{ type: 'list', items: [{ label: '1.', blocks: [{ type: 'paragraph', text: 'one' }] }] },
 		{ type: 'divider' },
 	]
-	t.equal(hear({ rich_message: { blocks } })?.text, 'Title\na b c\none')
+	t.equal(incoming({ rich_message: { blocks } })?.text, 'Title\na b c\none')
 	let deep: unknown = 'x'
 	for (let n = 0; n < 10_000; n++) deep = { type: 'bold', text: deep }
-	t.equal(hear({ rich_message: { blocks: [{ type: 'paragraph', text: deep }] }, photo: [{}] })?.text, '')
+	t.equal(incoming({ rich_message: { blocks: [{ type: 'paragraph', text: deep }] }, photo: [{}] })?.text, '')
 })
 
-void t.test('what nobody answers', async (t) => {
+void t.test('other updates are ignored', async (t) => {
 	const cases: Record<string, Fields> = {
 		'another bot': { text: 'x', from: { ...ada, is_bot: true } },
 		'a channel': { text: 'x', chat: { id: -1_001, type: 'channel', title: 'News' } },
@@ -170,17 +174,17 @@ void t.test('what nobody answers', async (t) => {
 		'a business account': { text: 'x', business_connection_id: 'b' },
 		'a guest': { text: 'x', guest_query_id: 'g' },
 	}
-	for (const [what, fields] of Object.entries(cases)) t.equal(hear(fields), undefined, what)
+	for (const [what, fields] of Object.entries(cases)) t.equal(incoming(fields), undefined, what)
 	const edited = { update_id: 9, edited_message: { message_id: 5, date: 1, chat: inPrivate, from: ada, text: 'x' } }
 	t.equal(incomingOf(edited as unknown as Update, me), undefined, 'an edited message')
 })
 
-void t.test('who speaks as a group or a channel is known by its id', async (t) => {
+void t.test('a sender that posts as a group or channel is identified by its id', async (t) => {
 	const from = { id: 1_087_968_824, is_bot: true, first_name: 'Group' }
 	t.strictSame(inGroup('x', { from, sender_chat: team })?.sender, { id: String(team.id), name: 'Team' })
 })
 
-void t.test('the button that stops an answer', async (t) => {
+void t.test('the button that stops an answer becomes /stop', async (t) => {
 	const stopped_message_generation = { chat: inPrivate, message_thread_id: 3, draft_id: 8 }
 	t.strictSame(incomingOf({ update_id: 9, stopped_message_generation } as unknown as Update, me), {
 		id: 'stop-9',

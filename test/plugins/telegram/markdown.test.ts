@@ -1,4 +1,4 @@
-/** What a model says must show, and do nothing else. */
+/** Model output is shown, and has no other effect. */
 import fc from 'fast-check'
 import { Marked } from 'marked'
 import type { Token } from 'marked'
@@ -20,7 +20,7 @@ void t.test('images become links, HTML becomes text', async (t) => {
 		['\\<b>', '\\<b>'],
 		['\\\\<b>', '\\\\&lt;b>'],
 		['| a<br>b |', '| a<br>b |'],
-		// On its own it would begin HTML that lasts to the blank line, and then the image.
+		// A <br> alone on a line would begin an HTML block, up to the blank line, and the image would remain.
 		['<br>\n~~~\n\n![a](u)', '&lt;br>\n~~~\n\n![a](u)'],
 		['1 < 2', '1 &lt; 2'],
 	]
@@ -40,7 +40,7 @@ void t.test('ordinary answers stay as they are', async (t) => {
 	for (const text of kept) t.equal(safeMarkdown(text), text)
 })
 
-void t.test('nothing gets out by what looks like code', async (t) => {
+void t.test('HTML in text that only looks like code is escaped', async (t) => {
 	const evil = '<img src=x>'
 	const cases = [
 		`\`\n${evil} \` x`,
@@ -68,7 +68,7 @@ void t.test('nothing gets out by what looks like code', async (t) => {
 	for (const text of cases) t.match(safeMarkdown(text), '&lt;img', encodeURIComponent(text))
 })
 
-void t.test('no parser finds an image or HTML in what came out', async () => {
+void t.test('a parser finds no image and no HTML in the result', async () => {
 	const marked = new Marked({ gfm: true })
 	const pieces = [
 		'`',
@@ -112,7 +112,7 @@ void t.test('no parser finds an image or HTML in what came out', async () => {
 	)
 })
 
-void t.test('its time grows with the length only', async (t) => {
+void t.test('conversion takes linear time', async (t) => {
 	for (const piece of [
 		'`',
 		'`` ',
@@ -133,7 +133,7 @@ void t.test('its time grows with the length only', async (t) => {
 	]) {
 		const textOf = (length: number): string => piece.repeat(Math.ceil(length / piece.length))
 		const [short, long] = [textOf(20_000), textOf(320_000)]
-		// As much text at once as in sixteen pieces: with squares it would take sixteen times the time.
+		// The same amount of text at once and in sixteen pieces: quadratic time would be sixteen times as much.
 		await costs(t, JSON.stringify(piece), {
 			work: () => safeMarkdown(long),
 			reference: () => {

@@ -1,4 +1,4 @@
-/** What goes out by Telegram, over the wire. */
+/** Outgoing messages of Telegram, over HTTP. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
@@ -7,6 +7,7 @@ import t from 'tap'
 import type { ChannelError } from '../../../plugins/channels/adapter.ts'
 import { startTelegram } from '../../support/telegram.ts'
 import type { Fault } from '../../support/telegram.ts'
+import { eventually } from '../../support/wait.ts'
 import { connect, outgoing } from './connected.ts'
 
 const telegram = await startTelegram()
@@ -41,16 +42,16 @@ void t.test('rich Markdown, HTML and plain text are sent as such, without previe
 	t.ok(sent.every(({ payload }) => payload.link_preview_options.is_disabled === true))
 })
 
-void t.test('replies and topics', async (t) => {
+void t.test('messages are sent as replies and to topics', async (t) => {
 	const bot = await connect(t, telegram)
-	const asked = telegram.say(group, 'x').message.message_id
+	const answered = telegram.say(group, 'x').message.message_id
 	const topic = { id: String(group.id), kind: 'group' as const, thread_id: '77' }
-	await bot.send(outgoing(group, 'r1', { reply_to: String(asked), chat: topic }))
+	await bot.send(outgoing(group, 'r1', { reply_to: String(answered), chat: topic }))
 	await bot.send(outgoing(group, 'r2', { reply_to: '99999', markup: 'markdown' }))
 	await bot.send(outgoing(group, 'r3', { reply_to: 'stop-12' }))
 	const [first, gone, none] = telegram.messages(group)
-	t.match(first, { reply_to: asked, thread_id: 77 })
-	t.equal(gone?.text, 'r2', 'a message that is gone can be answered')
+	t.match(first, { reply_to: answered, thread_id: 77 })
+	t.equal(gone?.text, 'r2', 'an answer to a deleted message is sent')
 	t.equal(none?.reply_to, undefined)
 	await bot.typing?.(topic)
 	t.match(telegram.calls.at(-1), {
@@ -59,7 +60,7 @@ void t.test('replies and topics', async (t) => {
 	})
 })
 
-void t.test('edits; saying the same again is no error', async (t) => {
+void t.test('messages are edited; an edit without a change is no error', async (t) => {
 	const bot = await connect(t, telegram)
 	for (const markup of ['markdown', 'html', 'plain'] as const) {
 		const message = outgoing(group, `first ${markup}`, { markup })
@@ -92,7 +93,7 @@ void t.test('drafts keep one id that is not 0, and offer to stop', async (t) => 
 	t.ok(calls.every(({ payload }) => payload.can_stop === true))
 })
 
-void t.test('a server that knows no rich messages and drafts is asked once', async (t) => {
+void t.test('methods that a server does not implement are tried once', async (t) => {
 	const old = await startTelegram({
 		without: ['sendRichMessage', 'sendRichMessageDraft', 'sendMessageDraft', 'sendChatAction'],
 	})
@@ -111,7 +112,7 @@ void t.test('a server that knows no rich messages and drafts is asked once', asy
 	t.equal(old.asked(), 4, 'each method once')
 })
 
-void t.test('each error says whether the message was sent', async (t) => {
+void t.test('each error states whether the message was sent', async (t) => {
 	const bot = await connect(t, telegram)
 	const cases: [Fault | undefined, 'markdown' | 'html' | 'plain', object, RegExp][] = [
 		[{ error_code: 400, description: "Bad Request: can't parse entities: x" }, 'html', { code: 'format' }, /html/],
@@ -150,7 +151,7 @@ void t.test('each error says whether the message was sent', async (t) => {
 		const error = await failure(bot.send(outgoing(ada, 'x', { markup })))
 		t.match({ code: error.code, retry_after_ms: error.retry_after_ms }, expected, JSON.stringify(fault))
 		t.match(error.message, text)
-		t.notOk(inspect(error, { depth: 9 }).includes(telegram.token), 'the token is not told')
+		t.notOk(inspect(error, { depth: 9 }).includes(telegram.token), 'the error does not contain the token')
 	}
 	t.match(await failure(bot.send(outgoing({ ...ada, id: 4711 }, 'x'))), { code: 'refused' })
 	t.match(await failure(bot.send({ ...outgoing(ada, 'x'), chat: { id: '../x', kind: 'private' } })), {
@@ -159,7 +160,7 @@ void t.test('each error says whether the message was sent', async (t) => {
 	t.strictSame(bot.lost, [])
 })
 
-void t.test('a short 429 is waited for; a message whose answer was cut is not sent again', async (t) => {
+void t.test('a short 429 is waited out; a message whose response was lost is not sent again', async (t) => {
 	const bot = await connect(t, telegram)
 	const eve = telegram.person(43, 'Eve')
 	telegram.fault('sendMessage', {
@@ -183,7 +184,7 @@ void t.test('a revoked token ends the connection', async (t) => {
 	t.match(bot.lost, [{ code: 'refused' }])
 })
 
-void t.test('what cannot be reached was not sent, and the token shows nowhere', async (t) => {
+void t.test('an unreachable server means that nothing was sent; the error does not contain the token', async (t) => {
 	const own = await startTelegram()
 	const eve = own.person(5, 'Eve')
 	const bot = await connect(t, own)
@@ -194,7 +195,7 @@ void t.test('what cannot be reached was not sent, and the token shows nowhere', 
 	t.match(await failure(connect(t, own)), { code: 'failed', message: /nothing answers/ })
 })
 
-void t.test('tokens that are none', async (t) => {
+void t.test('invalid tokens are refused', async (t) => {
 	for (const [token, text] of [
 		['1:wrong', /does not accept the token/],
 		['1/../2', /not a bot token/],
@@ -209,7 +210,7 @@ void t.test('tokens that are none', async (t) => {
 	t.match(await failure(connect(t, telegram)), { code: 'refused' })
 })
 
-void t.test('another server that says the address in its answers', async (t) => {
+void t.test('an error hides the token of an address that the server repeats', async (t) => {
 	const server = createServer((socket) => {
 		socket.once('data', (data) => {
 			const line = String(data).split('\r\n')[0]
@@ -226,14 +227,13 @@ void t.test('another server that says the address in its answers', async (t) => 
 	t.notMatch(error.message, /\p{Cc}/u)
 })
 
-void t.test('closing gives every connection back', async (t) => {
+void t.test('close ends every connection', async (t) => {
 	const own = await startTelegram()
 	t.teardown(() => own.stop())
 	const bot = await connect(t, own)
 	await own.called(({ method }) => method === 'getUpdates')
 	await bot.close()
-	while (own.open() > 0) await new Promise((resolve) => setImmediate(resolve))
-	t.pass('none is open')
+	t.ok(await eventually(() => own.open() === 0))
 	t.match(await failure(bot.send(outgoing(own.person(1, 'A'), 'x'))), Error)
 	t.strictSame(bot.lost, [])
 	t.strictSame(bot.statuses, [])
