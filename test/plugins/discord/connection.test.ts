@@ -1,14 +1,15 @@
-/** The adapter's connection, against a Discord on the wire: login, refusals, broken connections, what was missed, the end. */
+/** The adapter's connection to a Discord server: login, refusals, broken connections, missed messages, close. */
 import t from 'tap'
 import { connect } from '../../../plugins/discord/connection.ts'
 import { snowflakeAt } from '../../../plugins/discord/snowflake.ts'
 import type { ChannelError } from '../../../plugins/channels/adapter.ts'
 import { startDiscord } from '../../support/discord.ts'
 import type { DiscordServer } from '../../support/discord.ts'
-import { linkTo, open, until } from './link.ts'
+import { eventually as until } from '../../support/wait.ts'
+import { linkTo, open } from './link.ts'
 import type { TestLink } from './link.ts'
 
-// Most of the time is spent in waiting for discord.js, which takes a break before each further attempt.
+// The tests mostly wait for discord.js, which pauses before each retry.
 t.jobs = 12
 
 const LONG_AGO = '2020-01-01T00:00:00.000Z'
@@ -30,7 +31,7 @@ async function failure(work: Promise<unknown>): Promise<ChannelError> {
 	)
 }
 
-void t.test('it asks for the intents that it needs, and shows who the bot is', async (t) => {
+void t.test('login requests the required intents, and returns the name of the bot', async (t) => {
 	const server = await discord(t)
 	const { connection } = await open(t, server)
 	t.equal(connection.name, '@helper')
@@ -39,7 +40,7 @@ void t.test('it asks for the intents that it needs, and shows who the bot is', a
 	t.equal(identify.token, server.token)
 })
 
-void t.test('a wrong token is refused at once, with what to do', async (t) => {
+void t.test('a wrong token is refused at once, and the error states what to do', async (t) => {
 	const server = await discord(t)
 	const error = await failure(connect(linkTo({ url: server.url, token: 'another' })))
 	t.equal(error.code, 'refused')
@@ -48,11 +49,11 @@ void t.test('a wrong token is refused at once, with what to do', async (t) => {
 	t.equal(server.calls.length, 1, 'it stops at the first 401')
 	const blanks = await failure(connect(linkTo({ url: server.url, token: 'two words' })))
 	t.equal(blanks.code, 'refused')
-	t.equal(server.calls.length, 1, 'what cannot be a token is not sent')
+	t.equal(server.calls.length, 1, 'an invalid token is not sent')
 })
 
-void t.test('close codes after which only a person can help are refused', async (t) => {
-	for (const [code, says] of [
+void t.test('close codes that require a person are refusals', async (t) => {
+	for (const [code, message] of [
 		[4004, /Reset Token/],
 		[4011, /too many|more servers/],
 		[4013, /4013/],
@@ -62,11 +63,11 @@ void t.test('close codes after which only a person can help are refused', async 
 		server.refusal = code
 		const error = await failure(connect(linkTo(server)))
 		t.equal(error.code, 'refused', `${code}`)
-		t.match(error.message, says, `${code}`)
+		t.match(error.message, message, `${code}`)
 	}
 })
 
-void t.test('without the message content intent it serves what it can, and says so', async (t) => {
+void t.test('without the message content intent it works in part, and reports that', async (t) => {
 	const server = await discord(t)
 	server.contentAllowed = false
 	const channel = server.addChannel()
@@ -80,17 +81,17 @@ void t.test('without the message content intent it serves what it can, and says 
 	t.strictSame(texts(link), ['', 'hello', 'in private'])
 })
 
-void t.test('an intent that is switched off while it is connected does not end it for good', async (t) => {
+void t.test('an intent that is switched off during a connection does not prevent a retry', async (t) => {
 	const server = await discord(t)
 	const { link } = await open(t, server)
 	server.contentAllowed = false
 	server.close(4014)
 	await until(() => link.losses.length > 0)
 	t.match(link.losses, [{ message: /Message Content Intent/ }])
-	t.notOk('code' in (link.losses[0] ?? {}), 'it is connected again')
+	t.notOk('code' in (link.losses[0] ?? {}), 'the loss is retried')
 })
 
-void t.test('a platform that is not there, or has no more sessions today, is tried again later', async (t) => {
+void t.test('an unreachable platform, or one without sessions left, is retried', async (t) => {
 	const server = await discord(t)
 	server.remaining = 0
 	const exhausted = await failure(connect(linkTo(server)))
@@ -103,7 +104,7 @@ void t.test('a platform that is not there, or has no more sessions today, is tri
 
 void t.test('an aborted connection ends, and leaves no socket', async (t) => {
 	const server = await discord(t)
-	server.refusal = 1001 // the gateway keeps going away, so that discord.js never gets there
+	server.refusal = 1001 // the server ends each connection, so discord.js is never connected
 	const link = linkTo(server)
 	const connecting = failure(connect(link))
 	await until(() => server.received.some(({ op }) => op === 2))
@@ -112,17 +113,17 @@ void t.test('an aborted connection ends, and leaves no socket', async (t) => {
 	await until(() => server.sockets === 0)
 })
 
-void t.test('a broken connection is resumed, and nothing of meanwhile is lost', async (t) => {
+void t.test('a broken connection is resumed, and no message is lost', async (t) => {
 	const server = await discord(t)
 	const channel = server.addChannel()
 	const { link } = await open(t, server)
-	for (const breaks of [server.cut, server.tellToReconnect, () => server.close(4000), () => server.close(1001)]) {
+	for (const interrupt of [server.cut, server.tellToReconnect, () => server.close(4000), () => server.close(1001)]) {
 		const resumed = server.received.filter(({ op }) => op === 6).length
-		const said = link.received.length
-		breaks()
+		const before = link.received.length
+		interrupt()
 		await until(() => server.connected === 0)
 		server.say(channel, 'meanwhile', { mention: true })
-		await until(() => link.received.length === said + 1)
+		await until(() => link.received.length === before + 1)
 		t.equal(server.received.filter(({ op }) => op === 6).length, resumed + 1)
 	}
 	t.equal(server.received.filter(({ op }) => op === 2).length, 1)
@@ -131,7 +132,7 @@ void t.test('a broken connection is resumed, and nothing of meanwhile is lost', 
 	t.strictSame(link.losses, [])
 })
 
-void t.test('a gateway that no longer answers heartbeats is left, and resumed elsewhere', async (t) => {
+void t.test('a session whose heartbeats are not answered is resumed with a new connection', async (t) => {
 	const server = await discord(t)
 	server.heartbeat_ms = 50
 	const channel = server.addChannel()
@@ -145,7 +146,7 @@ void t.test('a gateway that no longer answers heartbeats is left, and resumed el
 	await until(() => link.received.length === 1)
 })
 
-void t.test('a gateway that stays away is given up, so that it is tried again after growing delays', async (t) => {
+void t.test('a connection that does not recover is reported as lost, so that delays grow', async (t) => {
 	const server = await discord(t)
 	const link = linkTo(server)
 	const connection = await connect(link, { recover_ms: 900 })
@@ -156,10 +157,10 @@ void t.test('a gateway that stays away is given up, so that it is tried again af
 	await until(() => link.losses.length > 0)
 	t.match(link.losses, [{ message: /not reached/ }])
 	t.notOk('code' in (link.losses[0] ?? {}))
-	t.strictSame(link.statuses, ['reconnecting: the connection to Discord was lost'], 'said once, however often it tries')
+	t.strictSame(link.statuses, ['reconnecting: the connection to Discord was lost'], 'reported once')
 })
 
-void t.test('a new session asks what came since the newest message that was taken', async (t) => {
+void t.test('a new session requests the messages since the newest accepted one', async (t) => {
 	const server = await discord(t)
 	const channel = server.addChannel()
 	const direct = server.addDirect()
@@ -172,7 +173,7 @@ void t.test('a new session asks what came since the newest message that was take
 		],
 	})
 	await until(() => link.received.length === 1)
-	t.strictSame(texts(link), ['old'], 'a few minutes overlap: what is known already is no harm')
+	t.strictSame(texts(link), ['old'], 'some minutes overlap; duplicates are harmless')
 	server.cut()
 	await until(() => server.connected === 0)
 	for (let n = 0; n < 205; n++) server.say(channel, `${n}`, { mention: true, told: false })
@@ -189,11 +190,11 @@ void t.test('a new session asks what came since the newest message that was take
 	t.strictSame(link.losses, [])
 })
 
-void t.test('of what was missed, a message that cannot be read is left out', async (t) => {
+void t.test('an unreadable message among missed ones is skipped', async (t) => {
 	const server = await discord(t)
 	const channel = server.addChannel()
 	const first = server.say(channel, 'first', { mention: true, told: false })
-	const odd = [{ mentions: null }, { author: null }, { content: 5 }].map((more) => ({
+	const unreadable = [{ mentions: null }, { author: null }, { content: 5 }].map((more) => ({
 		...first,
 		id: `${BigInt(first.id) + 1n}`,
 		...more,
@@ -203,35 +204,35 @@ void t.test('of what was missed, a message that cannot be read is left out', asy
 		id: `${BigInt(first.id) + 2n + BigInt(n)}`,
 		content: '',
 	}))
-	server.fail({ method: 'GET', path: /messages$/, how: { status: 200, body: [null, ...odd, ...rest] } })
+	server.fail({ method: 'GET', path: /messages$/, how: { status: 200, body: [null, ...unreadable, ...rest] } })
 	const last = server.say(channel, 'last', { mention: true, told: false, more: { id: `${BigInt(first.id) + 1000n}` } })
 	const { link } = await open(t, server, { known: [{ id: channel.id, last_id: first.id, bound_at: LONG_AGO }] })
 	await until(() => link.received.some(({ id }) => id === last.id))
-	t.equal(link.received.length, 97, 'and the page behind it is asked for')
+	t.equal(link.received.length, 97, 'the next page is requested')
 	t.strictSame(link.losses, [])
 })
 
-void t.test('a first question in a channel that nothing came from is not missed either', async (t) => {
+void t.test('a missed message is found even if it is the first one of its channel', async (t) => {
 	const server = await discord(t)
-	const [heard, quiet, asking] = [server.addChannel(), server.addChannel(), server.addChannel()]
-	const thread = server.addThread(asking)
+	const [known, quiet, fresh] = [server.addChannel(), server.addChannel(), server.addChannel()]
+	const thread = server.addThread(fresh)
 	server.say(quiet, 'long ago', { more: { id: snowflakeAt(Date.now() - 3_600_000) } })
-	server.say(asking, 'hello', { mention: true })
+	server.say(fresh, 'hello', { mention: true })
 	server.say(thread, 'hello in a thread', { mention: true })
-	const cursor = server.say(heard, 'taken', { mention: true }).id
+	const cursor = server.say(known, 'taken', { mention: true }).id
 	const { link } = await open(t, server, {
 		cursor: async () => cursor,
-		known: [{ id: heard.id, last_id: cursor, bound_at: LONG_AGO }],
+		known: [{ id: known.id, last_id: cursor, bound_at: LONG_AGO }],
 	})
 	await until(() => link.received.length === 3)
 	t.strictSame(texts(link).toSorted(), ['hello', 'hello in a thread', 'taken'])
-	const asked = server.calls
+	const requested = server.calls
 		.filter(({ path }) => path.endsWith('/messages'))
 		.map(({ path }) => path.split('/')[2] ?? '')
-	t.strictSame(asked.toSorted(), [heard.id, asking.id, thread.id].toSorted(), 'and nobody asks in the others')
+	t.strictSame(requested.toSorted(), [known.id, fresh.id, thread.id].toSorted(), 'the other channels are not requested')
 })
 
-void t.test('what came before the chat was bound, or a day ago, is not asked for', async (t) => {
+void t.test('messages from before the binding, or older than a day, are not requested', async (t) => {
 	const server = await discord(t)
 	const [bound, ancient] = [server.addChannel(), server.addChannel()]
 	const bound_at = new Date().toISOString()
@@ -241,14 +242,14 @@ void t.test('what came before the chat was bound, or a day ago, is not asked for
 			{ id: ancient.id, last_id: '1', bound_at: LONG_AGO },
 		],
 	})
-	const asked = (id: string): bigint =>
+	const requestedAfter = (id: string): bigint =>
 		BigInt(server.calls.find(({ path }) => path === `/channels/${id}/messages`)?.query.get('after') ?? 0)
-	await until(() => asked(bound.id) > 0n && asked(ancient.id) > 0n)
-	t.equal(asked(bound.id), BigInt(snowflakeAt(Date.parse(bound_at))))
-	t.ok(asked(ancient.id) >= BigInt(snowflakeAt(Date.now() - 25 * 3_600_000)))
+	await until(() => requestedAfter(bound.id) > 0n && requestedAfter(ancient.id) > 0n)
+	t.equal(requestedAfter(bound.id), BigInt(snowflakeAt(Date.parse(bound_at))))
+	t.ok(requestedAfter(ancient.id) >= BigInt(snowflakeAt(Date.now() - 25 * 3_600_000)))
 })
 
-void t.test('a chat that is behind takes what is new only after what it missed', async (t) => {
+void t.test('a chat receives new messages only after its missed ones', async (t) => {
 	const server = await discord(t)
 	const [behind, other] = [server.addChannel(), server.addChannel()]
 	const first = server.say(behind, 'first', { mention: true, told: false })
@@ -264,7 +265,7 @@ void t.test('a chat that is behind takes what is new only after what it missed',
 	t.strictSame([...new Set(texts(link))], ['elsewhere', 'first', 'second'])
 })
 
-void t.test('a message that is not taken ends the connection, and the next one asks for it', async (t) => {
+void t.test('a message that is not accepted ends the connection, and the next one requests it', async (t) => {
 	const server = await discord(t)
 	const channel = server.addChannel()
 	let full = false
@@ -273,7 +274,7 @@ void t.test('a message that is not taken ends the connection, and the next one a
 			if (full) throw new Error('no space left')
 		},
 	})
-	const taken = server.say(channel, 'taken', { mention: true })
+	const accepted = server.say(channel, 'accepted', { mention: true })
 	await until(() => link.received.length === 1)
 	full = true
 	server.say(channel, 'refused', { mention: true })
@@ -281,26 +282,26 @@ void t.test('a message that is not taken ends the connection, and the next one a
 	await until(() => link.losses.length > 0)
 	t.match(link.losses, [{ message: 'no space left' }])
 	t.equal(link.losses.length, 1)
-	t.strictSame(texts(link), ['taken'], 'nothing overtakes it')
+	t.strictSame(texts(link), ['accepted'], 'no message overtakes it')
 	const { link: next } = await open(t, server, {
-		known: [{ id: channel.id, last_id: taken.id, bound_at: LONG_AGO }],
+		known: [{ id: channel.id, last_id: accepted.id, bound_at: LONG_AGO }],
 	})
 	await until(() => next.received.length === 3)
-	t.strictSame(texts(next), ['taken', 'refused', 'behind it'])
+	t.strictSame(texts(next), ['accepted', 'refused', 'behind it'])
 })
 
-void t.test('a token that is taken back while connected ends it for good', async (t) => {
+void t.test('a token that is revoked during a connection ends it as refused', async (t) => {
 	const server = await discord(t)
 	const channel = server.addChannel()
 	const { link, connection } = await open(t, server)
 	Object.assign(server, { token: 'a-new-one' })
 	const nonce = 'n'.repeat(25)
 	const message = { chat: { id: channel.id, kind: 'group' }, text: 'x', markup: 'plain', nonce } as const
-	t.equal((await failure(connection.send(message))).code, 'failed', 'it may be said with the next one')
+	t.equal((await failure(connection.send(message))).code, 'failed', 'it can be sent with the next token')
 	t.match(link.losses, [{ code: 'refused', message: /Reset Token/ }])
 })
 
-void t.test('a closed connection is silent and leaves nothing, at whatever moment it is closed', async (t) => {
+void t.test('a closed connection is silent and leaves no socket, whenever it is closed', async (t) => {
 	for (const moment of ['connected', 'between attempts', 'catching up', 'the network gone']) {
 		const server = await discord(t)
 		const channel = server.addChannel()
@@ -319,7 +320,7 @@ void t.test('a closed connection is silent and leaves nothing, at whatever momen
 		server.vanish(false)
 		const { statuses, losses } = structuredClone({ statuses: link.statuses, losses: link.losses.length })
 		await until(() => server.sockets === 0)
-		// As long as discord.js pauses before it connects again.
+		// Longer than discord.js pauses before it reconnects.
 		const before = Date.now()
 		await until(() => Date.now() > before + 700)
 		t.equal(server.sockets, 0, moment)

@@ -1,4 +1,4 @@
-/** Discord, checked as any author checks their channel. */
+/** The Discord channel passes the contract suite. */
 import t from 'tap'
 import type { ChannelAdapter, ChatKind } from '../../../plugins/channels/adapter.ts'
 import { discord as adapter } from '../../../plugins/discord/index.ts'
@@ -18,19 +18,19 @@ async function discordPlatform(): Promise<TestPlatform> {
 	const next = (how: Failure['how']): void => server.fail({ method: 'POST', path: /messages$/, how })
 
 	function chat(kind: ChatKind): TestChat {
-		const there = kind === 'private' ? server.addDirect() : server.addChannel()
+		const target = kind === 'private' ? server.addDirect() : server.addChannel()
 		let newest: Message | undefined
-		const say = (text: string, more: object = {}): void => {
-			newest = server.say(there, text, { mention: kind === 'group', more })
+		const say = (text: string, fields: object = {}): void => {
+			newest = server.say(target, text, { mention: kind === 'group', more: fields })
 		}
 		return {
-			id: there.id,
+			id: target.id,
 			kind,
 			say: (text) => say(text),
-			mumble: (text) => void server.say(there, text),
+			mumble: (text) => void server.say(target, text),
 			reply: (id, text) =>
-				void server.say(there, text, {
-					more: { type: 19, message_reference: { message_id: id, channel_id: there.id }, mentions: [server.bot] },
+				void server.say(target, text, {
+					more: { type: 19, message_reference: { message_id: id, channel_id: target.id }, mentions: [server.bot] },
 				}),
 			attach: () => say('', { attachments: [{ id: '1', filename: 'a.png', content_type: 'image/png' }] }),
 			attachFile(bytes, filename) {
@@ -42,13 +42,13 @@ async function discordPlatform(): Promise<TestPlatform> {
 				if (newest) server.tell(newest)
 			},
 			shown: () =>
-				server.written(there).map(({ id, content, message_reference, upload }) => ({
+				server.written(target).map(({ id, content, message_reference, upload }) => ({
 					id,
 					text: content.replaceAll(/\\(\W|_)/g, '$1'),
 					reply_to: message_reference?.message_id,
 					file: upload,
 				})),
-			typed: () => server.calls.filter(({ path }) => path === `/channels/${there.id}/typing`).length,
+			typed: () => server.calls.filter(({ path }) => path === `/channels/${target.id}/typing`).length,
 		}
 	}
 

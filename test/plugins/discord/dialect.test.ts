@@ -1,7 +1,8 @@
 import t from 'tap'
 import { dialectOf, literalOf } from '../../../plugins/discord/dialect.ts'
+import { costs } from '../../support/cost.ts'
 
-void t.test('what Discord shows as it is stays as it is', async (t) => {
+void t.test('text that Discord supports is not changed', async (t) => {
 	for (const text of [
 		'# One\n## Two\n### Three\n\n- a *b* **c** ~~d~~ `e`\n> quote\n[a](https://example.com)\n1. x',
 		'```md\n#### no heading\n| a | b |\n|---|---|\n__x__ || y ||\n```',
@@ -13,8 +14,8 @@ void t.test('what Discord shows as it is stays as it is', async (t) => {
 		t.equal(dialectOf(text, 2000), text)
 })
 
-void t.test('what Discord does not know is said in its own way', async (t) => {
-	for (const [text, told] of [
+void t.test('other Markdown is converted', async (t) => {
+	for (const [text, converted] of [
 		['#### Four', '**Four**'],
 		['###### **Six** `x`', '**Six `x`**'],
 		['see ![a cat](https://example.com/cat.png)', 'see [a cat](https://example.com/cat.png)'],
@@ -26,10 +27,10 @@ void t.test('what Discord does not know is said in its own way', async (t) => {
 		],
 		['a|b\n-|-\n1|2', '```\na  b\n-  -\n1  2\n```'],
 	] as const)
-		t.equal(dialectOf(text, 2000), told)
+		t.equal(dialectOf(text, 2000), converted)
 })
 
-void t.test('plain text shows as it is written', async (t) => {
+void t.test('plain text is escaped', async (t) => {
 	t.equal(
 		literalOf('# a *b* _c_ `d` ~~e~~ ||f|| \\ 1-2\n> g\n  - h # i', 2000),
 		String.raw`\# a \*b\* \_c\_ \`d\` \~\~e\~\~ \|\|f\|\| \\ 1-2
@@ -44,14 +45,24 @@ void t.test('wide characters count as two columns of a table', async (t) => {
 	t.equal(dialectOf(table, 2000), '```\n城市    b\n------  -\n東京都  1\nŌsaka   2\n👍      3\n```')
 })
 
-void t.test('it never makes a message too long', async (t) => {
+void t.test('the conversion never exceeds the limit', async (t) => {
 	const table = '|a|b|\n|-|-|\n|1|2|'
 	t.equal(dialectOf(table, table.length), table)
 	const many = 'a||b'.repeat(500)
 	t.equal(dialectOf(many, 2000), many)
 })
 
-void t.test('hostile text takes no time', async (t) => {
-	for (const unit of ['|', '`', '__', '![', '#', '|-', '\\|', '_ ', '~~~\n', '__a', '` _'])
-		t.type(dialectOf(unit.repeat(20_000), Number.MAX_SAFE_INTEGER), 'string')
+void t.test('the conversion takes linear time', async (t) => {
+	for (const unit of ['|', '`', '__', '![', '#', '|-', '\\|', '_ ', '~~~\n', '__a', '` _']) {
+		const [short, long] = [unit.repeat(10_000), unit.repeat(80_000)]
+		// The same amount of text at once and in eight pieces: quadratic time would be eight times as much.
+		await costs(t, JSON.stringify(unit), {
+			work: () => dialectOf(long, Number.MAX_SAFE_INTEGER),
+			reference: () => {
+				for (let n = 0; n < 8; n++) dialectOf(short, Number.MAX_SAFE_INTEGER)
+			},
+			times: 4,
+			floor: 10,
+		})
+	}
 })

@@ -1,20 +1,19 @@
-/** Discord through a whole gateway: pairing, mentions, direct messages, previews, disconnects. */
-import { setTimeout as pause } from 'node:timers/promises'
+/** Discord end to end: pairing, mentions, direct messages, previews, disconnects. */
 import t from 'tap'
 import { startDiscord } from '../../support/discord.ts'
 import type { Channel, DiscordServer, Message } from '../../support/discord.ts'
 import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
+import { addChannel, stands } from '../../support/loop.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { eventually } from '../../support/wait.ts'
-import { until } from './link.ts'
+import { eventually, eventually as until } from '../../support/wait.ts'
 import { said } from '../../support/said.ts'
 
 const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
 const BOTS = Math.min(5, CUTS)
 
-// Each test has a bot of its own, and mostly waits.
+// Each test has its own bot, and mostly waits.
 t.jobs = 8
 
 const model = await startModelServer()
@@ -27,33 +26,20 @@ await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 for (const name of ['echo', 'mirror'])
 	await gateway.request('POST', '/v1/agents', { body: { name, config: { provider: 'offline' } } })
 
-let made = 0
+let botCount = 0
 
-/** A bot of its own, connected; answers with the channel's id too. */
-async function connected(
+/** Connects a new bot to a new server. */
+async function connectBot(
 	t: { teardown(end: () => unknown): void },
 	change?: (server: DiscordServer) => void,
 ): Promise<{ server: DiscordServer; channel_id: string }> {
-	const name = `DISCORD_${made++}`
-	const server = await startDiscord({ token: `token.of.${name}` })
+	const server = await startDiscord({ token: `token.of.bot-${botCount++}` })
 	t.teardown(() => server.stop())
 	change?.(server)
-	await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: server.token } })
-	const body = { type: 'discord', bot_token_ref: name, config: { api_root: server.url } }
-	const reply = await gateway.request('POST', '/v1/channels', { body })
-	if (reply.status !== 201) throw new Error(JSON.stringify(reply.body))
-	const channel_id: string = reply.body.id
+	const channel_id = await addChannel(gateway, server.token, { type: 'discord', config: { api_root: server.url } })
 	t.teardown(() => gateway.request('DELETE', `/v1/channels/${channel_id}`))
-	await stands(channel_id, 'connected')
+	await stands(gateway, channel_id, 'connected')
 	return { server, channel_id }
-}
-
-async function stands(channel_id: string, connection: string): Promise<Record<string, unknown>> {
-	for (;;) {
-		const { body } = await gateway.request('GET', `/v1/channels/${channel_id}`)
-		if (body.connection === connection) return body
-		await pause(10)
-	}
 }
 
 async function bind(
@@ -75,13 +61,13 @@ async function runsOf(agent: string): Promise<number> {
 	return count
 }
 
-/** What the bot wrote in answer to a message. */
+/** The bot's replies to a message. */
 function answersTo(server: DiscordServer, channel: Channel, { id }: Message): Message[] {
 	return server.written(channel).filter((one) => one.message_reference?.message_id === id)
 }
 
 void t.test('a paired channel: the bot answers when it is mentioned', async (t) => {
-	const { server, channel_id } = await connected(t)
+	const { server, channel_id } = await connectBot(t)
 	const { body } = await gateway.request('GET', `/v1/channels/${channel_id}`)
 	t.match(body, { type: 'chat_b', connection: 'connected', bot: '@helper', last_error: null })
 	const channel = server.addChannel()
@@ -109,69 +95,66 @@ void t.test('a paired channel: the bot answers when it is mentioned', async (t) 
 	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/messages`))
 })
 
-void t.test('an approval is asked in the channel, and only one answer counts', async (t) => {
+void t.test('an approval is asked in the chat, and answered with edited arguments', async (t) => {
 	await gateway.request('POST', '/v1/agents', {
 		body: { name: 'careful', config: { provider: 'offline', tools: { ask: ['memory.store'] } } },
 	})
-	const { server, channel_id } = await connected(t)
+	const { server, channel_id } = await connectBot(t)
 	const channel = server.addDirect()
 	t.equal((await bind(channel_id, channel.id, 'careful')).status, 201)
-	const wrote = (what: RegExp): Promise<Message> =>
+	const written = (what: RegExp): Promise<Message> =>
 		eventually(() => server.written(channel).find(({ content }) => what.test(content)) as Message)
 	server.say(channel, '/tool memory.store {"content": "written by the model"}')
-	t.match((await wrote(/needs approval/)).content, /memory\.store[^]*"content": "written by the model"/)
+	t.match((await written(/needs approval/)).content, /memory\.store[^]*"content": "written by the model"/)
 	server.say(channel, 'edit {"text": "wrong field"}')
-	await wrote(/content.*is required/)
+	await written(/content.*is required/)
 	server.say(channel, 'edit {"content": "written by a person"}')
-	await wrote(/a person changed the arguments/)
+	await written(/a person changed the arguments/)
 	const { memories } = (await gateway.request('GET', '/v1/agents/careful/memory')).body
 	t.match(memories, [{ content: 'written by a person' }])
 	t.equal(memories.length, 1)
 })
 
-void t.test(
-	'a result that no message asked for comes once, as a message of its own, and can be talked about',
-	async (t) => {
-		const { server, channel_id } = await connected(t)
-		const channel = server.addChannel()
-		await bind(channel_id, channel.id)
-		model.on('the build is red', 'The build of main failed.')
-		model.on('whose fault', 'Nobody knows.')
-		const body = { slug: 'builds', deliver: { channel: channel_id, chat: channel.id } }
-		t.equal((await gateway.request('POST', '/v1/agents/ada/webhooks', { body })).status, 201)
-		const delivery = { body: { payload: { news: 'the build is red' } } }
-		t.equal((await gateway.request('POST', '/v1/agents/ada/webhooks/builds/test', delivery)).status, 200)
-		const results = () => server.written(channel).filter(({ content }) => content === 'The build of main failed.')
-		await until(() => results().length > 0)
-		t.equal(results()[0]?.message_reference, undefined)
-		const question = server.say(channel, 'whose fault is it?', { mention: true })
-		await until(() => answersTo(server, channel, question).length > 0)
-		t.equal(results().length, 1)
-		const [asked] = model.requests('whose fault')
-		const results_told = asked?.messages.filter((one) => one.role === 'assistant').map(({ content }) => content)
-		t.strictSame(results_told, ['The build of main failed.'])
-	},
-)
+void t.test('the result of a delivery is sent once, as a separate message, and joins the conversation', async (t) => {
+	const { server, channel_id } = await connectBot(t)
+	const channel = server.addChannel()
+	await bind(channel_id, channel.id)
+	model.on('the build is red', 'The build of main failed.')
+	model.on('whose fault', 'Nobody knows.')
+	const body = { slug: 'builds', deliver: { channel: channel_id, chat: channel.id } }
+	t.equal((await gateway.request('POST', '/v1/agents/ada/webhooks', { body })).status, 201)
+	const delivery = { body: { payload: { news: 'the build is red' } } }
+	t.equal((await gateway.request('POST', '/v1/agents/ada/webhooks/builds/test', delivery)).status, 200)
+	const results = () => server.written(channel).filter(({ content }) => content === 'The build of main failed.')
+	await until(() => results().length > 0)
+	t.equal(results()[0]?.message_reference, undefined)
+	const question = server.say(channel, 'whose fault is it?', { mention: true })
+	await until(() => answersTo(server, channel, question).length > 0)
+	t.equal(results().length, 1)
+	const [request] = model.requests('whose fault')
+	const earlier = request?.messages.filter((one) => one.role === 'assistant').map(({ content }) => content)
+	t.strictSame(earlier, ['The build of main failed.'])
+})
 
-void t.test('what was not answered when it was said is not answered once the rules are others', async (t) => {
-	const { server, channel_id } = await connected(t)
+void t.test('a change of the rules for answers does not apply to earlier messages', async (t) => {
+	const { server, channel_id } = await connectBot(t)
 	const channel = server.addChannel()
 	await bind(channel_id, channel.id, 'mirror')
 	const first = server.say(channel, 'first', { mention: true })
 	await until(() => answersTo(server, channel, first).length > 0)
-	const unheard = [server.say(channel, 'among us'), server.say(channel, 'nothing for bots')]
-	// Behind them, so that they were heard.
+	const unanswered = [server.say(channel, 'among us'), server.say(channel, 'nothing for bots')]
+	// Sent after them, so they have been received.
 	const second = server.say(channel, 'second', { mention: true })
 	await until(() => answersTo(server, channel, second).length > 0)
 	await gateway.request('PATCH', `/v1/channels/${channel_id}`, { body: { config: { answer: 'all' } } })
-	await stands(channel_id, 'connected')
+	await stands(gateway, channel_id, 'connected')
 	const third = server.say(channel, 'third, to everybody')
 	await until(() => answersTo(server, channel, third).length > 0)
-	for (const message of unheard) t.strictSame(answersTo(server, channel, message), [])
+	for (const message of unanswered) t.strictSame(answersTo(server, channel, message), [])
 })
 
-void t.test('a paired server: all its channels and threads, each with a conversation of its own', async (t) => {
-	const { server, channel_id } = await connected(t)
+void t.test('a paired server: all its channels and threads, each with its own conversation', async (t) => {
+	const { server, channel_id } = await connectBot(t)
 	t.equal((await bind(channel_id, server.guild_id)).status, 201)
 	const channel = server.addChannel()
 	const thread = server.addThread(channel)
@@ -185,26 +168,26 @@ void t.test('a paired server: all its channels and threads, each with a conversa
 })
 
 void t.test('a direct message: /start gives a code, which pairs the chat', async (t) => {
-	const { server, channel_id } = await connected(t)
+	const { server, channel_id } = await connectBot(t)
 	const direct = server.addDirect()
-	const said = (): string[] => server.written(direct).map(({ content }) => content)
+	const texts = (): string[] => server.written(direct).map(({ content }) => content)
 	server.say(direct, '/start')
-	await until(() => said().length === 1)
-	const pairing_code = /`([0-9A-Z]{8})`/.exec(said()[0] ?? '')?.[1]
+	await until(() => texts().length === 1)
+	const pairing_code = /`([0-9A-Z]{8})`/.exec(texts()[0] ?? '')?.[1]
 	const paired = await gateway.request('POST', '/v1/channels/pair', { body: { pairing_code, agent_id: 'ada' } })
 	t.match(paired, { status: 201, body: { agent_id: 'ada', channel_id, external_chat_id: direct.id } })
-	await until(() => said().length === 2)
+	await until(() => texts().length === 2)
 	model.on('in private', 'Just between us.')
 	server.say(direct, 'in private?')
-	await until(() => said().includes('Just between us.'))
+	await until(() => texts().includes('Just between us.'))
 	t.equal(server.written(direct).at(-1)?.message_reference, undefined)
 	server.say(direct, '/whoami')
-	await until(() => said().length === 4)
-	t.match(said()[3], direct.id)
+	await until(() => texts().length === 4)
+	t.match(texts()[3], direct.id)
 })
 
-void t.test('an answer in the making shows as a message that grows', async (t) => {
-	const { server, channel_id } = await connected(t)
+void t.test('an unfinished answer is a message that grows', async (t) => {
+	const { server, channel_id } = await connectBot(t)
 	const channel = server.addChannel()
 	await bind(channel_id, channel.id)
 	const text = 'It is a long story that takes its time to tell, word by word.'
@@ -218,27 +201,29 @@ void t.test('an answer in the making shows as a message that grows', async (t) =
 	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/typing`))
 })
 
-void t.test('without the message content intent the channel says what is missing, and works', async (t) => {
-	const { server, channel_id } = await connected(t, (server) => (server.contentAllowed = false))
+void t.test('without the message content intent the channel reports that, and works', async (t) => {
+	const { server, channel_id } = await connectBot(t, (server) => (server.contentAllowed = false))
 	const direct = server.addDirect()
-	for (let body; !/Message Content Intent/.test(body?.last_error); await pause(10))
-		({ body } = await gateway.request('GET', `/v1/channels/${channel_id}`))
+	await eventually(
+		async () => (await gateway.request('GET', `/v1/channels/${channel_id}`)).body.last_error,
+		(error) => /Message Content Intent/.test(error),
+	)
 	server.say(direct, 'hello')
 	await until(() => server.written(direct).length > 0)
-	t.equal((await stands(channel_id, 'connected')).connection, 'connected')
+	t.equal((await stands(gateway, channel_id, 'connected')).connection, 'connected')
 })
 
-void t.test('a token that Discord refuses stands in the status, until it is another', async (t) => {
-	const { server, channel_id } = await connected(t)
+void t.test('a token that Discord refuses shows in the status until it is replaced', async (t) => {
+	const { server, channel_id } = await connectBot(t)
 	const { body } = await gateway.request('GET', `/v1/channels/${channel_id}`)
 	server.token = 'a.new.one'
 	server.close(4004)
-	t.match(await stands(channel_id, 'error'), { last_error: /Reset Token/ })
+	t.match(await stands(gateway, channel_id, 'error'), { last_error: /Reset Token/ })
 	const path = `/v1/vault/secrets/${body.bot_token_ref}`
 	t.equal((await gateway.request('PUT', path, { body: { value: server.token } })).status, 200)
-	await stands(channel_id, 'connected')
+	await stands(gateway, channel_id, 'connected')
 	const logins = server.calls.filter((call) => call.path === '/gateway/bot')
-	t.equal(logins.length, 2, 'and was not tried in between')
+	t.equal(logins.length, 2, 'the refused token was not retried')
 })
 
 void t.test(
@@ -246,7 +231,7 @@ void t.test(
 	{ timeout: 60_000 + CUTS * 3_000 },
 	async (t) => {
 		let cuts = 0
-		const bots = await Promise.all(Array.from({ length: BOTS }, () => connected(t)))
+		const bots = await Promise.all(Array.from({ length: BOTS }, () => connectBot(t)))
 		const asked: { server: DiscordServer; channel: Channel; message: Message }[] = []
 		await Promise.all(
 			bots.map(async ({ server, channel_id }, bot) => {
@@ -265,8 +250,8 @@ void t.test(
 					const late = ask(`question ${bot} ${cut} late`, false)
 					const early = ask(`question ${bot} ${cut} early`, true)
 					server.tell(late) // out of order
-					server.tell(early) // and once more
-					// Every tenth forgets the session, so that what was missed has to be asked for.
+					server.tell(early) // a duplicate
+					// Every tenth cut ends the session, so missed messages must be requested.
 					if (cut % 10 === 9) server.invalidate()
 					else ways[cut % ways.length]?.()
 					ask(`question ${bot} ${cut} meanwhile`, cut % 10 !== 9)
@@ -278,29 +263,29 @@ void t.test(
 			asked
 				.filter(({ server, channel, message }) => answersTo(server, channel, message).length === 0)
 				.map(({ message }) => message.content)
-		for (const end = Date.now() + 60_000; unanswered().length > 0 && Date.now() < end;) await pause(20)
+		await eventually(unanswered, ({ length }) => length === 0)
 		t.strictSame(unanswered(), [], 'each question has its answer')
-		// What comes again now is known.
+		// These are all duplicates.
 		for (const { server, message } of asked) server.tell(message)
 		for (const { server, channel_id } of bots) {
 			const last = server.addChannel()
 			const message = server.say(last, 'the last question', { mention: true })
 			await until(() => answersTo(server, last, message).length > 0)
-			t.equal((await stands(channel_id, 'connected')).connection, 'connected')
+			t.equal((await stands(gateway, channel_id, 'connected')).connection, 'connected')
 		}
 		const twice = asked.filter(({ server, channel, message }) => answersTo(server, channel, message).length !== 1)
 		t.strictSame(
 			twice.map(({ message }) => message.content),
 			[],
-			'and only one',
+			'each question has one answer',
 		)
-		t.equal(await runsOf('echo'), asked.length + bots.length, 'and each led to one run')
+		t.equal(await runsOf('echo'), asked.length + bots.length, 'each question has one run')
 		t.equal(asked.length, CUTS * 3)
 	},
 )
 
-void t.test('attachments reach the agent, and what cannot be loaded is told', async (t) => {
-	const { server, channel_id } = await connected(t)
+void t.test('attachments reach the agent; the prompt lists those not loaded', async (t) => {
+	const { server, channel_id } = await connectBot(t)
 	await gateway.request('POST', '/v1/agents', { body: { name: 'eyes', config: { provider: 'offline' } } })
 	const channel = server.addChannel()
 	await bind(channel_id, channel.id, 'eyes')

@@ -1,5 +1,4 @@
-/** The gateway's side of a connection, made by hand: what the channels plugin would be told. */
-import { setTimeout as pause } from 'node:timers/promises'
+/** The gateway's side of a connection. It records what the adapter reports. */
 import { pino } from 'pino'
 import { connect } from '../../../plugins/discord/connection.ts'
 import type { DiscordConfig } from '../../../plugins/discord/config.ts'
@@ -8,13 +7,13 @@ import type { DiscordServer } from '../../support/discord.ts'
 
 export interface TestLink extends Link<DiscordConfig> {
 	received: IncomingMessage[]
-	/** `connected`, `reconnecting`, with what was said about it. */
+	/** `connected` or `reconnecting`, followed by the error if there is one. */
 	statuses: string[]
 	losses: ChannelError[]
 	known: KnownChat[]
-	/** What was logged, as JSON. */
+	/** Log lines, as JSON. */
 	logged: string[]
-	/** Asked before a message is taken; may throw, may wait. */
+	/** Called before a message is accepted; may throw or wait. */
 	gate?(message: IncomingMessage): unknown
 	abort(): void
 }
@@ -42,7 +41,7 @@ export function linkTo({ url, token }: Pick<DiscordServer, 'url' | 'token'>): Te
 		},
 		status: (status, error) => void link.statuses.push(error === undefined ? status : `${status}: ${error}`),
 		lost: (error) => void link.losses.push(error as ChannelError),
-		error: (code, message, more) => Object.assign(new Error(message, { cause: more?.cause }), { code, ...more }),
+		error: (code, message, fields) => Object.assign(new Error(message, { cause: fields?.cause }), { code, ...fields }),
 	}
 	return link
 }
@@ -56,11 +55,4 @@ export async function open(
 	const connection = await connect(link)
 	t.teardown(() => connection.close())
 	return { link, connection }
-}
-
-const UNTIL_MS = 60_000
-
-export async function until(what: () => boolean): Promise<void> {
-	for (const end = Date.now() + UNTIL_MS; !what(); await pause(5))
-		if (Date.now() > end) throw new Error(`not within ${UNTIL_MS / 1000} s: ${String(what)}`)
 }

@@ -1,9 +1,10 @@
-/** What the adapter makes of messages, in and out, over the wire. */
+/** Incoming and outgoing messages of the adapter, over HTTP and WebSocket. */
 import t from 'tap'
 import type { ChannelError, OutgoingMessage } from '../../../plugins/channels/adapter.ts'
 import { startDiscord } from '../../support/discord.ts'
 import type { Channel, Failure } from '../../support/discord.ts'
-import { open, until } from './link.ts'
+import { eventually as until } from '../../support/wait.ts'
+import { open } from './link.ts'
 
 const server = await startDiscord()
 t.teardown(() => server.stop())
@@ -26,14 +27,14 @@ async function failure(work: Promise<unknown> | undefined): Promise<ChannelError
 	throw new Error('it did not fail')
 }
 
-/** What the adapter makes of one message. */
-async function heard(to: Channel, content: string, said = {}): Promise<(typeof link.received)[number]> {
+/** Sends a message of a person, and returns it as the adapter passes it on. */
+async function receive(to: Channel, content: string, fields = {}): Promise<(typeof link.received)[number]> {
 	const before = link.received.length
-	server.say(to, content, said)
+	server.say(to, content, fields)
 	await until(() => link.received.length > before)
-	const got = link.received[before]
-	if (!got) throw new Error('nothing was received')
-	return got
+	const received = link.received[before]
+	if (!received) throw new Error('nothing was received')
+	return received
 }
 
 void t.test('a mention addresses the bot, and is not part of the text', async (t) => {
@@ -48,42 +49,42 @@ void t.test('a mention addresses the bot, and is not part of the text', async (t
 		[`I like <@${id}> a lot`, 'I like @helper a lot'],
 		['<@123> hello', '<@123> hello'],
 	] as const) {
-		const got = await heard(channel, content, mentions)
-		t.strictSame([got.text, got.addressed], [text, true], content)
+		const received = await receive(channel, content, mentions)
+		t.strictSame([received.text, received.addressed], [text, true], content)
 	}
-	const role = await heard(channel, `<@&${server.role_id}> hello`, { more: { mention_roles: [server.role_id] } })
+	const role = await receive(channel, `<@&${server.role_id}> hello`, { more: { mention_roles: [server.role_id] } })
 	t.strictSame([role.text, role.addressed], ['hello', true])
-	const other = await heard(channel, '<@&55> hello', { more: { mention_roles: ['55'] } })
+	const other = await receive(channel, '<@&55> hello', { more: { mention_roles: ['55'] } })
 	t.strictSame([other.text, other.addressed], ['<@&55> hello', false])
 })
 
-void t.test('people are called by their names', async (t) => {
+void t.test('mentions of people become their names', async (t) => {
 	const bob = server.addUser('bob', { global_name: 'Bob' })
-	const got = await heard(channel, `<@${server.bot.id}> ask <@${bob.id}> and <@!${bob.id}>`, {
+	const received = await receive(channel, `<@${server.bot.id}> ask <@${bob.id}> and <@!${bob.id}>`, {
 		from: bob,
 		more: { mentions: [server.bot, bob] },
 	})
-	t.equal(got.text, 'ask @Bob and @Bob')
-	t.strictSame(got.sender, { id: bob.id, name: 'Bob' })
+	t.equal(received.text, 'ask @Bob and @Bob')
+	t.strictSame(received.sender, { id: bob.id, name: 'Bob' })
 })
 
-void t.test('a reply to the bot addresses it by its ping; anything else does not', async (t) => {
+void t.test('a reply to the bot addresses it only with a ping', async (t) => {
 	const answer = server.say(channel, 'an answer', { from: server.bot })
 	const reference = { message_reference: { message_id: answer.id, channel_id: channel.id }, type: 19 }
-	t.ok((await heard(channel, 'and then?', { more: { ...reference, mentions: [server.bot] } })).addressed)
-	t.notOk((await heard(channel, 'silently', { more: { ...reference, mentions: [] } })).addressed)
-	t.notOk((await heard(channel, '@helper @everyone')).addressed)
+	t.ok((await receive(channel, 'and then?', { more: { ...reference, mentions: [server.bot] } })).addressed)
+	t.notOk((await receive(channel, 'silently', { more: { ...reference, mentions: [] } })).addressed)
+	t.notOk((await receive(channel, '@helper @everyone')).addressed)
 })
 
-void t.test('a reply quotes what it answers', async (t) => {
+void t.test('a reply quotes the message that it answers', async (t) => {
 	const bob = server.addUser('bobby', { global_name: 'Bobby' })
 	const quoted = async (referenced_message: object | null): Promise<unknown> => {
 		const message_reference = { message_id: '5', channel_id: channel.id }
-		const got = await heard(channel, 'that one?', { more: { type: 19, message_reference, referenced_message } })
-		t.equal(got.text, 'that one?')
-		return got.quoted
+		const received = await receive(channel, 'that one?', { more: { type: 19, message_reference, referenced_message } })
+		t.equal(received.text, 'that one?')
+		return received.quoted
 	}
-	const asked = {
+	const question = {
 		id: '5',
 		channel_id: channel.id,
 		type: 0,
@@ -91,35 +92,35 @@ void t.test('a reply quotes what it answers', async (t) => {
 		content: `<@${bob.id}> or blue`,
 		mentions: [bob],
 	}
-	t.strictSame(await quoted(asked), { text: '@Bobby or blue', sender: 'Bobby' })
-	t.match(await quoted({ ...asked, author: server.bot, content: 'Blue.' }), { text: 'Blue.', own: true })
+	t.strictSame(await quoted(question), { text: '@Bobby or blue', sender: 'Bobby' })
+	t.match(await quoted({ ...question, author: server.bot, content: 'Blue.' }), { text: 'Blue.', own: true })
 	const attachments = [{ content_type: 'image/png' }]
-	t.match(await quoted({ ...asked, content: '', attachments }), { text: '[an image]' })
-	t.equal(await quoted({ ...asked, content: '' }), undefined, 'its text may be hidden from the bot')
+	t.match(await quoted({ ...question, content: '', attachments }), { text: '[an image]' })
+	t.equal(await quoted({ ...question, content: '' }), undefined, 'its text may be hidden from the bot')
 	t.equal(await quoted(null), undefined, 'it was deleted')
 	for (const odd of [{ author: null }, { mentions: [null] }, { content: 5 }, { attachments: [null] }])
-		t.equal(await quoted({ ...asked, ...odd }), undefined, 'only the quote is left out')
-	t.notOk('quoted' in (await heard(channel, 'no reply')))
+		t.equal(await quoted({ ...question, ...odd }), undefined, 'only the quote is omitted')
+	t.notOk('quoted' in (await receive(channel, 'no reply')))
 })
 
-void t.test('where it was said', async (t) => {
-	const inServer = await heard(channel, 'x')
+void t.test('a message names its chat, and the channel and server around it', async (t) => {
+	const inServer = await receive(channel, 'x')
 	t.strictSame(inServer.chat, { id: channel.id, kind: 'group', within: [server.guild_id] })
 	const direct = server.addDirect()
-	const inPrivate = await heard(direct, 'x')
+	const inPrivate = await receive(direct, 'x')
 	t.strictSame([inPrivate.chat, inPrivate.addressed], [{ id: direct.id, kind: 'private' }, true])
-	for (const told of [true, false]) {
-		const thread = server.addThread(channel, told)
+	for (const announced of [true, false]) {
+		const thread = server.addThread(channel, announced)
 		for (let n = 0; n < 2; n++) {
-			const inThread = await heard(thread, 'x')
+			const inThread = await receive(thread, 'x')
 			t.strictSame(inThread.chat, { id: thread.id, kind: 'group', within: [channel.id, server.guild_id] })
 		}
-		const asked = server.calls.filter(({ path }) => path === `/channels/${thread.id}`)
-		t.equal(asked.length, told ? 0 : 1, 'one that is not known is looked up once')
+		const lookups = server.calls.filter(({ path }) => path === `/channels/${thread.id}`)
+		t.equal(lookups.length, announced ? 0 : 1, 'an unknown thread is looked up once')
 	}
 })
 
-void t.test('bots, webhooks, notices and nonsense are not heard', async (t) => {
+void t.test('bots, webhooks, notices and invalid messages are ignored', async (t) => {
 	const before = link.received.length
 	server.say(channel, 'x', { from: server.bot, mention: true })
 	server.say(channel, 'x', { from: server.addUser('another', { bot: true }), mention: true })
@@ -128,19 +129,19 @@ void t.test('bots, webhooks, notices and nonsense are not heard', async (t) => {
 	const proper = server.say(channel, 'x', { told: false })
 	server.tell({ ...proper, id: '../1' })
 	server.tell({ ...proper, author: { ...proper.author, id: 'x' } })
-	await heard(channel, 'the last')
+	await receive(channel, 'the last')
 	t.equal(link.received.length, before + 1)
 })
 
-void t.test('packets that make no sense do no harm', async (t) => {
+void t.test('invalid packets are ignored', async (t) => {
 	for (const type of ['MESSAGE_CREATE', 'GUILD_CREATE', 'CHANNEL_UPDATE', 'THREAD_CREATE', 'GUILD_ROLE_CREATE'])
 		for (const packet of [null, {}, 'text', { id: '1', guild_id: '2', channel_id: '3' }]) server.packet(type, packet)
-	t.equal((await heard(channel, 'still here?', { mention: true })).text, 'still here?')
+	t.equal((await receive(channel, 'still here?', { mention: true })).text, 'still here?')
 	t.strictSame(link.losses, [])
 })
 
-void t.test('a message that cannot be read is left out, with a warning, and ends nothing', async (t) => {
-	const unread: string[] = []
+void t.test('an unreadable message is skipped with a warning, and the connection continues', async (t) => {
+	const skipped: string[] = []
 	for (const more of [
 		{ mentions: null },
 		{ mentions: [null] },
@@ -152,16 +153,16 @@ void t.test('a message that cannot be read is left out, with a warning, and ends
 	]) {
 		const proper = server.say(channel, 'a secret word', { told: false })
 		server.packet('MESSAGE_CREATE', { ...proper, guild_id: server.guild_id, ...more })
-		unread.push(proper.id)
+		skipped.push(proper.id)
 	}
-	t.equal((await heard(channel, 'still here?', { mention: true })).text, 'still here?')
+	t.equal((await receive(channel, 'still here?', { mention: true })).text, 'still here?')
 	t.strictSame(link.losses, [])
 	const warnings = link.logged.filter((line) => line.includes('cannot be read'))
-	for (const id of unread) t.ok(warnings.some((line) => line.includes(id)))
+	for (const id of skipped) t.ok(warnings.some((line) => line.includes(id)))
 	t.notMatch(warnings.join('\n'), /a secret word|Cannot read/)
 })
 
-void t.test('what a model cannot read is named', async (t) => {
+void t.test('other content than text is named', async (t) => {
 	const file = (content_type?: string): object => ({ id: '1', filename: 'x', content_type })
 	for (const [more, attachment] of [
 		[{}, undefined],
@@ -175,10 +176,10 @@ void t.test('what a model cannot read is named', async (t) => {
 		[{ poll: { question: {} } }, 'a poll'],
 		[{ message_snapshots: [{}] }, 'a forwarded message'],
 	] as const)
-		t.equal((await heard(channel, '', { more })).attachment, attachment)
+		t.equal((await receive(channel, '', { more })).attachment, attachment)
 })
 
-void t.test('an answer pings nobody, shows no previews, and is a reply where it shall be one', async (t) => {
+void t.test('an answer pings nobody, shows no previews, and is a reply on request', async (t) => {
 	const question = server.say(channel, 'a question')
 	const { id } = await connection.send(
 		message({ text: '@everyone **see** https://example.com', reply_to: question.id }),
@@ -195,7 +196,7 @@ void t.test('an answer pings nobody, shows no previews, and is a reply where it 
 	})
 	t.equal(server.written(channel).at(-1)?.id, id)
 	const gone = await connection.send(message({ reply_to: '1' }))
-	t.ok(gone.id, 'also where what it answers is gone')
+	t.ok(gone.id, 'even if the answered message is gone')
 })
 
 void t.test('an answer grows by edits, which ping nobody either', async (t) => {
@@ -210,11 +211,11 @@ void t.test('an answer grows by edits, which ping nobody either', async (t) => {
 	t.match(server.calls.at(-1), { method: 'POST', path: `/channels/${channel.id}/typing` })
 })
 
-void t.test('a message that was sent though nobody heard of it is not said twice', async (t) => {
+void t.test('a message whose response was lost is not sent twice', async (t) => {
 	for (const how of ['after', 'before', { status: 500 }] as const) {
 		const quiet = server.addChannel()
 		const once = message({ text: `said once: ${JSON.stringify(how)}` }, quiet)
-		// discord.js asks once again where the server says that it failed.
+		// discord.js retries once after a server error.
 		server.fail({ method: 'POST', path: /messages/, how, times: typeof how === 'object' ? 2 : 1 })
 		const error = await failure(connection.send(once))
 		t.notOk(error.code && ['format', 'limited', 'failed', 'refused'].includes(error.code), 'its outcome is unknown')
@@ -226,12 +227,12 @@ void t.test('a message that was sent though nobody heard of it is not said twice
 	}
 })
 
-void t.test('later, when its nonce is forgotten, it is found by what it says', async (t) => {
+void t.test('after its nonce has expired, a message is found by its text', async (t) => {
 	const quiet = server.addChannel()
 	const same = await connection.send(message({ text: 'ok' }, quiet))
 	const once = message({ text: 'ok' }, quiet)
 	const mark = connection.mark?.(once.chat)
-	t.equal(await connection.find?.(once, mark), undefined, 'one that was sent before is another one')
+	t.equal(await connection.find?.(once, mark), undefined, 'an earlier message with this text is another one')
 	server.fail({ method: 'POST', path: /messages/, how: 'after' })
 	await failure(connection.send(once))
 	server.say(quiet, 'ok')
@@ -241,13 +242,13 @@ void t.test('later, when its nonce is forgotten, it is found by what it says', a
 	t.equal(await connection.find?.({ ...once, text: 'something else' }, mark), undefined)
 	t.equal(await connection.find?.(once, 'not an id'), undefined)
 
-	// Where nonces can be read, they decide.
+	// If nonces can be read, they decide.
 	server.noncesShown = true
 	t.equal((await connection.find?.(once, mark))?.id, found?.id)
 	t.equal(await connection.find?.({ ...once, nonce: 'x'.repeat(25) }, mark), undefined)
 	server.noncesShown = false
 
-	// A connection that has seen nothing of the chat marks it too.
+	// A connection that has received nothing from the chat has a mark too.
 	const { connection: fresh } = await open(t, server)
 	const another = message({ text: 'again' }, quiet)
 	const early = fresh.mark?.(another.chat)
@@ -256,7 +257,7 @@ void t.test('later, when its nonce is forgotten, it is found by what it says', a
 	t.equal((await fresh.find?.(another, early))?.id, server.written(quiet).at(-1)?.id)
 })
 
-void t.test('errors say whether it was sent, and what to do', async (t) => {
+void t.test('errors state whether the message was sent, and what to do', async (t) => {
 	const limit = { 'retry-after': '7', 'x-ratelimit-global': 'true' }
 	for (const [how, expected] of [
 		[
@@ -292,10 +293,10 @@ void t.test('errors say whether it was sent, and what to do', async (t) => {
 		if (error.code === 'limited') t.ok((error.retry_after_ms ?? 0) >= 7_000, `${error.retry_after_ms}`)
 		t.notMatch(JSON.stringify([error, error.message, error.stack]), server.token)
 	}
-	t.strictSame(link.losses, [], 'none of it ends the connection')
+	t.strictSame(link.losses, [], 'none of them ends the connection')
 })
 
-void t.test('what is not an id does not become part of an address', async (t) => {
+void t.test('an invalid id does not become part of an address', async (t) => {
 	const before = server.calls.length
 	for (const id of ['../users/@me', '1/../2', '', 'x', '1?a=b']) {
 		const to = { chat: { id, kind: 'group' } } as const
@@ -307,13 +308,13 @@ void t.test('what is not an id does not become part of an address', async (t) =>
 	t.equal(server.calls.length, before)
 })
 
-void t.test('a message that is too long is a matter of its format', async (t) => {
+void t.test('a message that is too long is a format error', async (t) => {
 	const { connection: other } = await open(t, server)
 	t.equal((await failure(other.send(message({ text: 'x'.repeat(2001) })))).code, 'format')
 	t.equal((await failure(other.send(message({ text: '\n \n' })))).code, 'refused')
 	await other.send(message({ text: 'x'.repeat(2000) }))
 })
 
-void t.test('the token shows in nothing that was logged', async (t) => {
+void t.test('the log does not contain the token', async (t) => {
 	t.notMatch(link.logged.join('\n'), server.token)
 })
