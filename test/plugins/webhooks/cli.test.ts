@@ -1,4 +1,4 @@
-/** svc webhooks and heartbeats: what starts an agent from outside. */
+/** `svc webhooks` and `svc heartbeats`. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,7 +11,7 @@ t.teardown(() => gateway.stop())
 const svc = svcFor(gateway.url)
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 
-void t.test('a webhook is made, tested, looked at, rotated and removed', async (t) => {
+void t.test('a webhook is added, tested, listed, rotated and removed', async (t) => {
 	const made = await svc(['webhooks', 'add', 'ada', 'github', '--json'])
 	t.match(made.json, { slug: 'github', url: /\/v1\/hooks\//, secret: /^[0-9a-f]{64}$/ })
 	t.match(made.err, /not shown again/)
@@ -38,8 +38,8 @@ void t.test('a webhook is made, tested, looked at, rotated and removed', async (
 		[['--data', '-'], 2, /not valid JSON/],
 		[['--data', 'nothing.json'], 4, /does not exist/],
 	] as const
-	for (const [argv, code, says] of wrong)
-		t.match(await svc(['webhooks', 'test', 'ada', 'github', ...argv], { cwd, stdin: '{' }), { code, err: says })
+	for (const [argv, code, err] of wrong)
+		t.match(await svc(['webhooks', 'test', 'ada', 'github', ...argv], { cwd, stdin: '{' }), { code, err })
 	t.match(await svc(['webhooks', 'test', 'ada', 'other']), { code: 4, err: /it has github/ })
 
 	await deliver(gateway, { token: made.json.token, secret: 'wrong' }, {})
@@ -61,7 +61,7 @@ void t.test('a webhook is made, tested, looked at, rotated and removed', async (
 	t.match((await svc(['webhooks', 'list', 'ada'])).out, 'No webhooks yet')
 })
 
-void t.test('the next step depends on who makes the secret', async (t) => {
+void t.test('the next step depends on who creates the secret', async (t) => {
 	const theirs = await svc(['webhooks', 'add', 'ada', 'payments', '--scheme', 'stripe'])
 	t.match(theirs.err, 'svc webhooks set-secret ada payments -')
 	t.notMatch(theirs.err, 'give both')
@@ -103,7 +103,7 @@ void t.test('a heartbeat is added, listed and removed', async (t) => {
 	t.equal((await svc(['heartbeats', 'remove', 'ada', first.json.id, '-y'])).code, 4)
 })
 
-void t.test('answers go to a chat that is named with its platform or its channel', async (t) => {
+void t.test('--deliver names a chat by its platform or its channel', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'eve' } })
 	const channel = async (name: string): Promise<string> => {
 		await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: `100200:${name}` } })

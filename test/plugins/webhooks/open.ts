@@ -1,4 +1,4 @@
-/** The service of webhooks by itself: a real store, vault and redactor, and no routes. */
+/** The webhooks service alone, with a real store, vault and redactor, without routes. */
 import { openLog } from '../../../core/log/log.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
@@ -28,7 +28,7 @@ export interface Opened {
 	events: NewEvent[]
 	agent(name: string): Promise<AgentRef>
 	remove(agent: string): Promise<void>
-	/** As a run's call with this key. */
+	/** A tool call of a run with this key. */
 	call(key: string): Repeatable
 	tidy(at: number, kept?: number): Promise<void>
 }

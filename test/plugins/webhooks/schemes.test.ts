@@ -1,4 +1,4 @@
-/** Deliveries as their senders sign them, by what each of them documents. */
+/** Deliveries signed by each scheme as its sender documents it. */
 import { createHmac, createSecretKey } from 'node:crypto'
 import t from 'tap'
 import { schemeNames } from '../../../plugins/webhooks/contract.ts'
@@ -72,7 +72,7 @@ const custom = {
 	tolerance_s: 60,
 	id_header: 'X-Acme-Id',
 }
-/** Whose signatures cover the body, and a time. */
+/** Schemes whose signatures cover the body; `timed`: those that cover a time. */
 const signsBody = (scheme: SchemeName): boolean => scheme !== 'gitlab'
 const timed = new Set<SchemeName>(['standard-webhooks', 'stripe', 'slack', 'linear', 'custom'])
 
@@ -98,37 +98,34 @@ const add = async (slug: string, more: object = {}) => {
 }
 
 for (const scheme of schemeNames)
-	void t.test(
-		`${scheme}: a right delivery starts one run; one that is forged, old or repeated starts none`,
-		async (t) => {
-			const { token, secret } = await add(`of-${scheme}`, { scheme, ...(scheme === 'custom' && { custom }) })
-			const send = (id: string, time = now(), key = secret, change = (body: string) => body) => {
-				const body = bodyFor(time, id)
-				return post(token, change(body), senders[scheme]({ secret: key, body, time, id }))
-			}
-			const time = now()
-			const first = await send('first', time)
-			t.match(first, { status: 200, body: { status: 'accepted' } })
-			t.strictSame((await send('first', time)).body, first.body, 'repeated: the first one answers')
-			const second = await send('second')
-			t.equal(second.status, 200)
-			t.not(second.body.delivery_id, first.body.delivery_id)
+	void t.test(`${scheme}: a valid delivery starts one run; a forged, old or repeated one starts none`, async (t) => {
+		const { token, secret } = await add(`of-${scheme}`, { scheme, ...(scheme === 'custom' && { custom }) })
+		const send = (id: string, time = now(), key = secret, change = (body: string) => body) => {
+			const body = bodyFor(time, id)
+			return post(token, change(body), senders[scheme]({ secret: key, body, time, id }))
+		}
+		const time = now()
+		const first = await send('first', time)
+		t.match(first, { status: 200, body: { status: 'accepted' } })
+		t.strictSame((await send('first', time)).body, first.body, 'a repetition has the first response')
+		const second = await send('second')
+		t.equal(second.status, 200)
+		t.not(second.body.delivery_id, first.body.delivery_id)
 
-			const other = `${secret.slice(0, -2)}${secret.endsWith('A=') ? 'E=' : secret.endsWith('00') ? '11' : '00'}`
-			const forged = [await send('third', now(), scheme === 'standard-webhooks' ? `whsec_${'A'.repeat(43)}=` : other)]
-			if (signsBody(scheme)) forged.push(await send('fourth', now(), secret, (body) => body.replace('ü', 'ý')))
-			if (timed.has(scheme)) forged.push(await send('fifth', now() - 400), await send('sixth', now() + 400))
-			forged.push(await post(token, bodyFor(now(), 'seventh'), {}))
-			for (const { status, body } of forged)
-				t.match({ status, body }, { status: 401, body: { code: 'signature_invalid' } })
+		const other = `${secret.slice(0, -2)}${secret.endsWith('A=') ? 'E=' : secret.endsWith('00') ? '11' : '00'}`
+		const forged = [await send('third', now(), scheme === 'standard-webhooks' ? `whsec_${'A'.repeat(43)}=` : other)]
+		if (signsBody(scheme)) forged.push(await send('fourth', now(), secret, (body) => body.replace('ü', 'ý')))
+		if (timed.has(scheme)) forged.push(await send('fifth', now() - 400), await send('sixth', now() + 400))
+		forged.push(await post(token, bodyFor(now(), 'seventh'), {}))
+		for (const { status, body } of forged)
+			t.match({ status, body }, { status: 401, body: { code: 'signature_invalid' } })
 
-			const { body: log } = await gateway.request('GET', `${path}/of-${scheme}/deliveries`)
-			const runs = (log as unknown as { run_id: string | null }[]).filter(({ run_id }) => run_id !== null)
-			t.equal(runs.length, 2)
-		},
-	)
+		const { body: log } = await gateway.request('GET', `${path}/of-${scheme}/deliveries`)
+		const runs = (log as unknown as { run_id: string | null }[]).filter(({ run_id }) => run_id !== null)
+		t.equal(runs.length, 2)
+	})
 
-void t.test('the published examples of senders', (t) => {
+void t.test('the published examples of senders are accepted', (t) => {
 	const check = (scheme: keyof typeof schemes, key: string | Buffer, body: string, headers: object, at = Date.now()) =>
 		signatureProblem(
 			headers as Record<string, string>,
@@ -170,7 +167,7 @@ void t.test('the published examples of senders', (t) => {
 	t.end()
 })
 
-void t.test('the secret of the sender: given at once, or once the sender knows the address', async (t) => {
+void t.test('the secret of the sender is set at once, or after the sender has the address', async (t) => {
 	const secret = 'whsec_of_the_payments_account'
 	const { token } = await add('payments', { scheme: 'stripe' })
 	const send = (id: string) => {
@@ -207,7 +204,7 @@ void t.test('the secret of the sender: given at once, or once the sender knows t
 	t.notMatch(JSON.stringify(list), secret)
 })
 
-void t.test('a delivery whose body comes after the secret was replaced must be signed with the new one', async (t) => {
+void t.test('a delivery whose body arrives after a change of the secret requires the new one', async (t) => {
 	const { token, secret } = await add('replaced', { scheme: 'svc' })
 	const other = 'another-secret-of-the-sender'
 	const body = '{"said": "late"}'
@@ -230,7 +227,7 @@ void t.test('a delivery whose body comes after the secret was replaced must be s
 	t.match(await present.answer, { status: 200, body: { status: 'accepted' } })
 })
 
-void t.test('Slack checks the address with a challenge, which starts no run', async (t) => {
+void t.test('a challenge from Slack is answered, and starts no run', async (t) => {
 	const { token, secret } = await add('chat', { scheme: 'slack' })
 	const body = JSON.stringify({ type: 'url_verification', challenge: 'prove it' })
 	const message = { secret, body, time: now(), id: '' }
@@ -244,13 +241,13 @@ void t.test('Slack checks the address with a challenge, which starts no run', as
 	t.strictSame(
 		(await post(token, form, { ...headers, ...type })).body,
 		first.body,
-		'without an id, the signature tells it',
+		'without an id, the signature identifies the delivery',
 	)
 	const { body: log } = await gateway.request('GET', `${path}/chat/deliveries`)
 	t.equal((log as unknown as { run_id: string | null }[]).filter(({ run_id }) => run_id !== null).length, 1)
 })
 
-void t.test('GitHub may send a form, whose JSON the agent gets', async (t) => {
+void t.test('the agent receives the JSON of a form from GitHub', async (t) => {
 	const { token, secret } = await add('forms', { scheme: 'github' })
 	const json = '{"action":"opened","title":"a + b & c"}'
 	const body = `payload=${encodeURIComponent(json)}`

@@ -1,10 +1,11 @@
-/** The other side of a webhook: whoever registers it, and the service that sends deliveries. */
+/** Registers webhooks, and sends deliveries as another service. */
 import { createHmac } from 'node:crypto'
 import { connect } from 'node:net'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { NewWebhook } from '../../../plugins/webhooks/contract.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
+import { eventually } from '../../support/wait.ts'
 
 type Gateway = Pick<TestGateway, 'request'>
 
@@ -13,11 +14,11 @@ export const sign = (secret: string, body: string | Buffer): string =>
 
 export interface Hook extends NewWebhook {
 	agent: string
-	/** Where the API has it. */
+	/** Its path in the API. */
 	path: string
 }
 
-/** The agent registers it in a run of the offline provider, and a person asks for a secret of their own. */
+/** Registers a webhook in a run of the offline provider, and rotates it, which returns the secret. */
 export async function makeHook(gateway: Gateway, agent: string, slug = 'hook'): Promise<Hook> {
 	await gateway.request('POST', '/v1/agents', { body: { name: agent } })
 	await call(gateway, agent, 'webhook.register', { slug })
@@ -26,22 +27,22 @@ export async function makeHook(gateway: Gateway, agent: string, slug = 'hook'): 
 	return { ...(body as NewWebhook), agent, path }
 }
 
-/** Lets an agent of the offline provider call a tool. Answers with what the tool answered, as a person sees it. */
+/** Calls a tool in a run of the offline provider. Returns the run's answer, which contains the result. */
 export async function call(gateway: Gateway, agent: string, tool: string, args: object): Promise<string> {
 	const prompt = `/tool ${tool} ${JSON.stringify(args)}`
 	const { run_id } = (await gateway.request('POST', `/v1/agents/${agent}/runs`, { body: { prompt } })).body
 	return (await ended(gateway, run_id)).answer
 }
 
-export async function ended(gateway: Gateway, run_id: string): Promise<Answer> {
-	for (;;) {
-		const { body } = await gateway.request('GET', `/v1/runs/${run_id}`)
-		if (['completed', 'failed', 'stopped'].includes(body.status)) return body
-		await new Promise((resolve) => setTimeout(resolve, 5))
-	}
+/** Waits until a run has ended, and returns it. */
+export function ended(gateway: Gateway, run_id: string): Promise<Answer> {
+	return eventually(
+		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,
+		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
+	)
 }
 
-/** `body` is sent as JSON unless it is text or bytes. A header that is undefined is left out. */
+/** Sends text and bytes unchanged, any other body as JSON. A header that is undefined is omitted. */
 export async function deliver(
 	gateway: Gateway,
 	{ token, secret }: Pick<Hook, 'token' | 'secret'>,
@@ -60,7 +61,7 @@ export interface RawAnswer {
 	body: Answer
 }
 
-/** One request on a socket of its own: `parts` are written one after another. Reads one answer; the socket stays open. */
+/** Writes `parts` of one request to a new socket, one after another. Reads one response; the socket stays open. */
 export async function openRaw(
 	url: string,
 	...parts: (string | Buffer)[]
@@ -68,7 +69,7 @@ export async function openRaw(
 	const { hostname, port } = new URL(url)
 	const socket = connect(Number(port), hostname)
 	await once(socket, 'connect')
-	socket.on('error', () => {}) // the gateway hangs up on what it does not read
+	socket.on('error', () => {}) // the gateway closes connections whose body it does not read
 	const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
 	const { promise: answer, resolve, reject } = Promise.withResolvers<RawAnswer>()
 	answer.catch(() => {})

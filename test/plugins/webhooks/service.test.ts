@@ -1,4 +1,4 @@
-/** Registering, rotating and forgetting, where a run's call is made twice, things happen at once, or time passes. */
+/** Registration, rotation and removal of webhooks: repeated calls of a run, concurrency, expiry. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -20,7 +20,7 @@ async function pointers({ store }: Opened): Promise<number> {
 	return count
 }
 
-void t.test('a call that is made again gives the same token and secret', async (t) => {
+void t.test('a repeated call returns the same token and secret', async (t) => {
 	const place = newPlace()
 	const first = await open(place)
 	const ada = await first.agent('ada')
@@ -85,7 +85,7 @@ void t.test('a secret that a person sets is not shown to the agent that register
 	await t.rejects(opened.webhooks.setSecret(ada, 'other', secret), { code: 'not_found' })
 })
 
-void t.test('the limit holds however many ask at once, and a place that is freed is free', async (t) => {
+void t.test('the limit holds for concurrent calls, and a removal makes room', async (t) => {
 	const opened = await open(newPlace())
 	const ada = await opened.agent('ada')
 	const slugs = Array.from({ length: 12 }, (_, n) => `s${n % 6}`)
@@ -99,7 +99,7 @@ void t.test('the limit holds however many ask at once, and a place that is freed
 	)
 	const list = await opened.webhooks.list(ada)
 	t.equal(new Set(list.map(({ slug }) => slug)).size, 3)
-	t.equal(await pointers(opened), 3, 'nothing is left of those that failed')
+	t.equal(await pointers(opened), 3, 'failed registrations leave nothing')
 	await t.rejects(opened.webhooks.register(ada, { slug: 'more' }), { code: 'conflict', message: /max_per_agent/ })
 	await opened.webhooks.remove(ada, list[0]?.slug ?? '')
 	await opened.webhooks.register(ada, { slug: 'more' })
@@ -132,16 +132,16 @@ void t.test('each secret is redacted in what its agent writes: at once, and afte
 
 	const again = await open(place)
 	t.equal(shows(again, rotated.secret), '[redacted:webhook:deploy]')
-	t.equal(shows(again, rotated.token), rotated.token, 'an address is no secret')
+	t.equal(shows(again, rotated.token), rotated.token, 'an address is not secret')
 	await again.webhooks.remove(ada, 'deploy')
-	t.equal(shows(again, rotated.secret), '[redacted:webhook:deploy]', 'who has read it may still tell of it')
+	t.equal(shows(again, rotated.secret), '[redacted:webhook:deploy]', 'an agent that has read it may still write it')
 	t.equal((await open(place)).redactor.of([{ agent: 'ada' }]).active, false)
 
 	const { slug } = (await again.webhooks.register(ada, { slug: rotated.secret })).webhook
-	t.equal(slug, rotated.secret, 'a slug is taken or not for its form alone')
+	t.equal(slug, rotated.secret, 'only its form makes a slug valid')
 })
 
-void t.test('without the vault nothing is made and nothing is opened', async (t) => {
+void t.test('without the vault, secrets are neither created nor read', async (t) => {
 	const place = newPlace()
 	const opened = await open(place)
 	const ada = await opened.agent('ada')
@@ -155,7 +155,7 @@ void t.test('without the vault nothing is made and nothing is opened', async (t)
 	t.strictSame(await locked.webhooks.list(ada), [])
 })
 
-/** As the receiver writes it. */
+/** Stores an accepted delivery as the receiver does. Returns its id. */
 async function accept({ store }: Opened, uid: string, id: string, at: number, seen: string): Promise<string> {
 	const delivery_id = newId()
 	const received_at = new Date(at).toISOString()
@@ -181,7 +181,7 @@ async function idOf({ store }: Opened, uid: string, slug: string): Promise<strin
 	return (await store.get<{ id: string }>(keys.webhook(uid, slug)))?.value.id ?? ''
 }
 
-void t.test('old deliveries are forgotten, and with them how they were called; counts stay', async (t) => {
+void t.test('old deliveries are deleted with their ids of the sender; counts stay', async (t) => {
 	const opened = await open(newPlace())
 	const { store, webhooks } = opened
 	const { uid } = await opened.agent('ada')
@@ -223,14 +223,14 @@ void t.test('old deliveries are forgotten, and with them how they were called; c
 	t.strictSame(
 		accepted.map(({ delivery_id }) => delivery_id).toReversed(),
 		young.slice(-5),
-		'the newest, however young',
+		'the newest, whatever their age',
 	)
 	await opened.tidy(now, 5)
-	t.equal((await log()).length, 6, 'and those stay')
+	t.equal((await log()).length, 6, 'these stay')
 	t.match(await webhooks.list(ada), [{ delivery_count: 150 }])
 })
 
-void t.test('of a webhook that is gone nothing is left, and one of the same name begins anew', async (t) => {
+void t.test('a removed webhook leaves nothing, and a new one with the same slug starts empty', async (t) => {
 	const opened = await open(newPlace())
 	const { store, webhooks } = opened
 	const ada = await opened.agent('ada')
@@ -249,7 +249,7 @@ void t.test('of a webhook that is gone nothing is left, and one of the same name
 		return count
 	}
 	await opened.tidy(Date.now())
-	t.ok((await leftovers()) > 0, 'one that is so young may be about to be registered')
+	t.ok((await leftovers()) > 0, 'recent records may belong to a registration in progress')
 	await opened.tidy(Date.now() + DAY_MS)
 	t.equal(await leftovers(), 0)
 	t.equal(await pointers(opened), 1)
@@ -261,7 +261,7 @@ void t.test('of a webhook that is gone nothing is left, and one of the same name
 	for await (const { key } of store.list([`agent:${uid}`])) t.fail(`${key.join(' ')} is left`)
 })
 
-void t.test('the last 1,000 refused deliveries are kept, also across a restart', async (t) => {
+void t.test('the last 1,000 refused deliveries are kept, even across a restart', async (t) => {
 	const { store } = newPlace().engine
 	const delivery = (n: number) => ({
 		delivery_id: newId(),
@@ -301,6 +301,6 @@ void t.test('the last 1,000 refused deliveries are kept, also across a restart',
 	t.equal(
 		(await log(50)).every(({ source_ip }) => Number(source_ip) >= 5_000),
 		true,
-		'also many at once',
+		'with concurrent writes too',
 	)
 })

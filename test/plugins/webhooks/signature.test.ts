@@ -1,7 +1,4 @@
-/**
- * Signatures that are not right, by the ten thousand: of the header, the body, the secret, and of how the digest is
- * written. HOOK_SIGNATURES=1000000 makes it a million.
- */
+/** Wrong signatures: other headers, bodies, secrets and notations of the digest. HOOK_SIGNATURES is their number, default 10,000. */
 import { createHash, createHmac, createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
@@ -22,27 +19,27 @@ const isRight = (header: string): boolean =>
 	header.startsWith('sha256=') && header.slice('sha256='.length).toLowerCase() === hex
 const position = fc.nat(hex.length - 1)
 
-/** Each makes what must be refused; what came out right by chance is left aside. */
+/** Headers to refuse; those that are right by chance are skipped. */
 const headers = fc.oneof(
-	// Another digit, also one of another alphabet, in one place.
+	// Another digit in one place, of any alphabet.
 	fc
 		.tuple(position, fc.constantFrom(...Array.from('0123456789abcdefABCDEFgG-_+/= ,٣३３𝟛０Ａａ\u200b\0\t\n\r\u00e9')))
 		.map(([at, digit]) => `sha256=${hex.slice(0, at)}${digit}${hex.slice(at + 1)}`),
-	// Cut, doubled, put together from pieces.
+	// Truncated, doubled, recombined.
 	fc.nat(right.length - 1).map((length) => right.slice(0, length)),
 	fc.nat(right.length - 1).map((from) => right.slice(from + 1)),
 	fc.tuple(position, position).map(([at, from]) => `sha256=${hex.slice(0, at)}${hex.slice(from)}`),
 	fc.string({ minLength: 1, maxLength: 8 }).map((more) => right + more),
 	fc.string({ minLength: 1, maxLength: 8 }).map((before) => before + right),
 	fc.constantFrom(`${right}, ${right}`, `${right},${right}`, `${right};`, `${right}\n`, ` ${right}`, `"${right}"`),
-	// Written in another way.
+	// In another notation.
 	fc.constantFrom(hex, `sha1=${hex}`, `SHA256=${hex}`, `Sha256=${hex}`, `sha256:${hex}`, `sha-256=${hex}`, `v1=${hex}`),
 	fc.constantFrom(right.toUpperCase(), `sha256= ${hex}`, `sha256=0x${hex}`),
 	fc
 		.constantFrom('base64', 'base64url', 'latin1', 'utf8')
 		.map((encoding) => `sha256=${digest.toString(encoding as 'hex')}`),
 	fc.constantFrom('', 'sha256=', 'sha256', 'null', 'undefined', '[object Object]', `sha256=${'0'.repeat(64)}`),
-	// Of something else.
+	// Digests of something else.
 	fc
 		.constantFrom('sha1', 'sha384', 'sha512', 'md5', 'sha3-256')
 		.map((name) => `sha256=${createHmac(name, secret).update(body).digest('hex')}`),
@@ -71,16 +68,16 @@ const bodies = fc.oneof(
 	fc.constant(Buffer.from(JSON.stringify(JSON.parse(body.toString()), null, 1))),
 )
 
-void t.test('the right one is taken', async (t) => {
+void t.test('a valid signature is accepted', async (t) => {
 	t.equal(problem(right), null)
 	t.equal(signatureProblem({ 'x-hub-signature-256': right }, key, body), null)
 	t.equal(signatureProblem({ 'x-hub-signature-256': right, 'x-signature': right }, key, body), null)
-	t.equal(problem(sign(secret, Buffer.alloc(0)), Buffer.alloc(0)), null, 'of nothing')
+	t.equal(problem(sign(secret, Buffer.alloc(0)), Buffer.alloc(0)), null, 'of an empty body')
 	t.equal(problem(`sha256=${hex.toUpperCase()}`), null, 'hexadecimal digits in upper case')
-	t.equal(problem(`sha256=${hex.slice(0, 32).toUpperCase()}${hex.slice(32)}`), null, 'in both')
+	t.equal(problem(`sha256=${hex.slice(0, 32).toUpperCase()}${hex.slice(32)}`), null, 'in both cases')
 })
 
-void t.test('where both headers are sent, both must be right', async (t) => {
+void t.test('if both headers are sent, both must be valid', async (t) => {
 	const wrong = sign('another', body)
 	for (const other of [wrong, '', 'sha256=', hex]) {
 		t.match(signatureProblem({ 'x-hub-signature-256': right, 'x-signature': other }, key, body), /^X-Signature /)
@@ -91,12 +88,12 @@ void t.test('where both headers are sent, both must be right', async (t) => {
 	}
 })
 
-void t.test('none at all says what to send', async (t) => {
+void t.test('the error for a missing signature states what to send', async (t) => {
 	t.match(signatureProblem({}, key, body), /missing; send the header X-Signature/)
 	t.match(signatureProblem({ authorization: right, 'x-hub-signature': right, signature: right }, key, body), /missing/)
 })
 
-void t.test(`${COUNT} others are refused`, async (t) => {
+void t.test(`${COUNT} wrong signatures are refused`, async (t) => {
 	let refused = 0
 	const numRuns = Math.ceil((COUNT * 4) / 5)
 	fc.assert(

@@ -1,4 +1,4 @@
-/** POST /v1/agents/{name}/webhooks/{slug}/test: a delivery that the gateway signs itself, taken as any other. */
+/** POST /v1/agents/{name}/webhooks/{slug}/test: a delivery that the gateway signs, and handles like any other. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
@@ -13,7 +13,7 @@ t.teardown(() => gateway.stop())
 const logOf = async ({ path }: Hook): Promise<Answer[]> =>
 	(await gateway.request('GET', `${path}/deliveries?limit=500`)).body
 
-void t.test('it starts a run, and is logged and counted as a delivery', async (t) => {
+void t.test('a test starts a run, and is logged and counted as a delivery', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const hook = await makeHook(gateway, 'ada')
 	const { status, body } = await gateway.request('POST', `${hook.path}/test`)
@@ -32,11 +32,11 @@ void t.test('it starts a run, and is logged and counted as a delivery', async (t
 	t.equal(logged.source_ip, '127.0.0.1')
 	const list = (await gateway.request('GET', '/v1/agents/ada/webhooks')).body
 	t.match(list, [{ delivery_count: 1, last_delivery: logged.received_at }])
-	const told = await ada.stream.waitFor('webhook.accepted')
-	t.match(told.payload, { slug: 'hook', delivery_id: body.delivery_id, run_id: body.run_id })
+	const accepted = await ada.stream.waitFor('webhook.accepted')
+	t.match(accepted.payload, { slug: 'hook', delivery_id: body.delivery_id, run_id: body.run_id })
 })
 
-void t.test('the payload may be any JSON, and each test is a delivery of its own', async (t) => {
+void t.test('the payload may be any JSON, and each test is a separate delivery', async (t) => {
 	const hook = await makeHook(gateway, 'eve')
 	const runs = new Set<string>()
 	const payloads = [{ event: 'deployed', n: [1.5, null] }, [], 'text', '', 0, false, null, null]
@@ -51,7 +51,7 @@ void t.test('the payload may be any JSON, and each test is a delivery of its own
 	for (const body of [{}, null]) t.equal((await gateway.request('POST', `${hook.path}/test`, { body })).status, 200)
 })
 
-void t.test('the limits of deliveries hold', async (t) => {
+void t.test('the limits of deliveries apply', async (t) => {
 	const bob = await follow(t, gateway, 'bob')
 	const hook = await makeHook(gateway, 'bob')
 	const payload = 'x'.repeat(1_023)
@@ -68,7 +68,7 @@ void t.test('the limits of deliveries hold', async (t) => {
 	t.equal((await logOf(hook)).length, 12)
 })
 
-void t.test('what is not there, not allowed or not understood is refused', async (t) => {
+void t.test('an unknown webhook, an invalid body and a missing scope are refused', async (t) => {
 	const hook = await makeHook(gateway, 'kim')
 	const test = (agent: string, slug: string, options = {}) =>
 		gateway.request('POST', `/v1/agents/${agent}/webhooks/${slug}/test`, options)
