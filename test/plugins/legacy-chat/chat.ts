@@ -1,4 +1,4 @@
-/** Clients of the older chat surface: real HTTP, a real WebSocket, and waiting by condition only. */
+/** Clients of the chat API over real HTTP and WebSocket. They wait only for conditions. */
 import http from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
@@ -8,14 +8,14 @@ import type { Test } from 'tap'
 import WebSocket from 'ws'
 import { send } from '../../support/gateway.ts'
 import type { Answer, Reply, RequestOptions, TestGateway } from '../../support/gateway.ts'
-import { WAIT_LIMIT_MS } from '../../support/wait.ts'
+import { eventually } from '../../support/wait.ts'
 
 export interface Chat {
 	url: string
 	request(method: string, path: string, options?: RequestOptions): Promise<Reply<Answer>>
 	/** POST …/chat. */
 	say(agent: string, body: unknown, options?: RequestOptions): Promise<Reply<Answer>>
-	/** GET …/chat/stream, or POST …/chat where a body is given. */
+	/** GET …/chat/stream, or POST …/chat with a body. */
 	stream(agent: string, said: Said, options?: StreamOptions): Promise<ChatStream>
 	open(agent: string, options?: WebSocket.ClientOptions): Promise<ChatSocket>
 }
@@ -37,16 +37,16 @@ export interface ChatStream {
 	headers: IncomingHttpHeaders
 	events: NamedEvent[]
 	comments: string[]
-	/** What a browser's EventSource would send when it connects again. */
+	/** The Last-Event-ID with which a browser's EventSource would reconnect. */
 	lastEventId: string
-	/** All tokens so far, put together. */
+	/** All tokens so far, concatenated. */
 	text(): string
 	names(): string[]
 	/** Settles once `condition` holds. */
 	until(condition: () => boolean, what: string): Promise<void>
 	/** The last event, once the stream has ended properly. */
 	last(): Promise<NamedEvent>
-	/** `cut` in the middle, `closed` by this side. */
+	/** How the stream ended: `end` by the server, `cut` by a broken connection, `closed` by this side. */
 	closed: Promise<'end' | 'cut' | 'closed'>
 	close(): void
 }
@@ -54,9 +54,9 @@ export interface ChatStream {
 export interface ChatSocket {
 	socket: WebSocket
 	frames: Answer[]
-	/** JSON of anything but text and bytes, which go as they are. */
+	/** Sends text and bytes unchanged, anything else as JSON. */
 	send(frame: unknown): void
-	/** The next frame of that type, or of one of those types, that was not asked for yet. */
+	/** Waits for the next frame of one of these types. Skips other frames. */
 	next(...types: string[]): Promise<Answer>
 	closed: Promise<{ code: number; reason: string }>
 }
@@ -109,8 +109,7 @@ async function follow(response: IncomingMessage): Promise<ChatStream> {
 		throw new Error(`the stream was answered with ${response.statusCode}: ${text}`)
 	}
 	const ended = Promise.withResolvers<'end' | 'cut' | 'closed'>()
-	const waiting = waiter()
-	let byUs = false
+	let isClosedHere = false
 	const stream: ChatStream = {
 		status: response.statusCode,
 		headers: response.headers,
@@ -123,16 +122,16 @@ async function follow(response: IncomingMessage): Promise<ChatStream> {
 				.map(({ data }) => String(data.content))
 				.join(''),
 		names: () => stream.events.map(({ event }) => event),
-		until: waiting.until,
+		until,
 		async last() {
 			const how = await ended.promise
 			const last = stream.events.at(-1)
-			if (how !== 'end' || !last) throw new Error(`the stream was ${how} behind ${stream.names().join(' ')}`)
+			if (how !== 'end' || !last) throw new Error(`the stream was ${how} after ${stream.names().join(' ')}`)
 			return last
 		},
 		closed: ended.promise,
 		close() {
-			byUs = true
+			isClosedHere = true
 			response.destroy()
 		},
 	}
@@ -141,18 +140,14 @@ async function follow(response: IncomingMessage): Promise<ChatStream> {
 		onId: (id) => (stream.lastEventId = id),
 		onComment: (comment) => stream.comments.push(comment),
 	})
-	response.on('data', (text: string) => {
-		parser.feed(text)
-		waiting.look()
-	})
-	response.on('error', () => {}) // a cut shows as `complete` being false
-	response.once('close', () => ended.resolve(byUs ? 'closed' : response.complete ? 'end' : 'cut'))
+	response.on('data', (text: string) => parser.feed(text))
+	response.on('error', () => {}) // after a broken connection, `complete` is false
+	response.once('close', () => ended.resolve(isClosedHere ? 'closed' : response.complete ? 'end' : 'cut'))
 	return stream
 }
 
 function openSocket(url: string, options: WebSocket.ClientOptions = {}): Promise<ChatSocket> {
 	const socket = new WebSocket(url, options)
-	const waiting = waiter()
 	const closed = Promise.withResolvers<{ code: number; reason: string }>()
 	let looked = 0
 	const chat: ChatSocket = {
@@ -167,15 +162,12 @@ function openSocket(url: string, options: WebSocket.ClientOptions = {}): Promise
 				}
 				return found !== undefined
 			}
-			await waiting.until(isThere, `a frame of ${types.join(' or ')}; there were ${JSON.stringify(chat.frames)}`)
+			await until(isThere, `a frame of ${types.join(' or ')}; there were ${JSON.stringify(chat.frames)}`)
 			return found
 		},
 		closed: closed.promise,
 	}
-	socket.on('message', (data) => {
-		chat.frames.push(JSON.parse(String(data)))
-		waiting.look()
-	})
+	socket.on('message', (data) => chat.frames.push(JSON.parse(String(data))))
 	socket.once('close', (code, reason) => closed.resolve({ code, reason: String(reason) }))
 	return new Promise((resolve, reject) => {
 		socket.once('open', () => resolve(chat))
@@ -188,7 +180,7 @@ function openSocket(url: string, options: WebSocket.ClientOptions = {}): Promise
 	})
 }
 
-/** A handshake that was answered with something else. */
+/** A handshake that was refused with an HTTP response. */
 export class Refused extends Error {
 	readonly status: number
 	readonly headers: IncomingHttpHeaders
@@ -209,7 +201,7 @@ export async function refusal(opening: Promise<ChatSocket>): Promise<Refused> {
 	throw new Error('the WebSocket was not refused with an answer', { cause: opened })
 }
 
-/** Sends an upgrade byte by byte. Answers with the socket once it was taken, otherwise with the whole answer. */
+/** Sends an upgrade request with any headers. Settles with the socket once it is accepted, otherwise with the complete response. */
 export async function rawUpgrade(
 	url: string,
 	path: string,
@@ -221,7 +213,7 @@ export async function rawUpgrade(
 	const own = headers.some((header) => header.startsWith('host:')) ? [] : [`host: ${host}`]
 	const wanted = ['connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', `sec-websocket-key: ${KEY}`]
 	const standard = wanted.filter((one) => !headers.some((header) => header.split(':')[0] === one.split(':')[0]))
-	socket.on('error', () => {}) // it may be cut
+	socket.on('error', () => {}) // the gateway may reset the connection
 	socket.write([line, ...own, ...standard, ...headers, '', ''].join('\r\n'))
 	let answer = ''
 	return new Promise((resolve) => {
@@ -252,40 +244,23 @@ export function frameOf(opcode: number, payload: Buffer | string, { fin = true }
 	return Buffer.concat([head, bytes])
 }
 
-/** Asserts an error of this surface: its status, its exact shape, and what it says. */
+/** Asserts an error of the chat API: its status, its exact shape, and its message. */
 export function fails(
 	t: Test,
 	{ status, body }: Pick<Reply<Answer>, 'status' | 'body'>,
 	wanted: number,
-	says: RegExp,
+	message: RegExp,
 ): void {
-	t.equal(status, wanted, `${says}: status ${status} with ${JSON.stringify(body).slice(0, 300)}`)
-	t.strictSame(Object.keys(body), ['success', 'error'], `${says}: the shape`)
+	t.equal(status, wanted, `${message}: status ${status} with ${JSON.stringify(body).slice(0, 300)}`)
+	t.strictSame(Object.keys(body), ['success', 'error'], `${message}: the shape`)
 	t.equal(body.success, false)
-	t.match(body.error, says)
+	t.match(body.error, message)
 }
 
-function waiter(): { look(): void; until(condition: () => boolean, what: string): Promise<void> } {
-	const checks = new Set<() => void>()
-	return {
-		look() {
-			for (const check of checks) check()
-		},
-		until(condition, what) {
-			const { promise, resolve, reject } = Promise.withResolvers<void>()
-			const check = (): void => {
-				if (condition()) resolve()
-			}
-			const timer = setTimeout(
-				() => reject(new Error(`${WAIT_LIMIT_MS / 1000} s passed before ${what}`)),
-				WAIT_LIMIT_MS,
-			)
-			checks.add(check)
-			check()
-			return promise.finally(() => {
-				clearTimeout(timer)
-				checks.delete(check)
-			})
-		},
-	}
+async function until(condition: () => boolean, what: string): Promise<void> {
+	// A timeout reports the last value, which names the condition.
+	await eventually(
+		() => condition() || what,
+		(value) => value === true,
+	)
 }

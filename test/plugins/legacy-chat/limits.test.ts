@@ -1,4 +1,4 @@
-/** What is bounded on the older chat surface, and what becomes of it in a reload and at the end. */
+/** Limits of the chat API, and its connections during a reload and a stop. */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -14,7 +14,7 @@ import type { HeldModel } from '../../support/held-model.ts'
 import { chatOf, fails, frameOf, rawUpgrade, refusal } from './chat.ts'
 import type { Chat } from './chat.ts'
 
-/** A tool that makes its agent say more than the kernel's buffers of one connection hold. The pieces come from the test. */
+/** A tool that makes its agent stream more than the kernel buffers for one connection. The test sends the pieces. */
 const flood = `
 export default {
 	name: 'flood',
@@ -33,27 +33,27 @@ const PIECE = 64 * 1024
 /** The log of each run, as its executor opened it. */
 const logs = new Map<string, RunLog>()
 
-/** At the pace of a reader. */
-async function sayMuch(run_id: string, count: number): Promise<void> {
+/** Streams pieces, slowly enough for a client that reads. */
+async function streamPieces(run_id: string, count: number): Promise<void> {
 	const content = 'x'.repeat(PIECE)
 	for (let n = 0; n < count; n++) {
 		logs.get(run_id)?.live({ event_type: 'model.stream', payload: { content } })
 		await new Promise((resolve) => setTimeout(resolve, 1))
 	}
 }
-Object.assign(globalThis, { flood: sayMuch })
+Object.assign(globalThis, { flood: streamPieces })
 
-interface World {
+interface Setup {
 	gateway: TestGateway
 	chat: Chat
 	model: HeldModel
-	/** Writes gateway.yaml anew, and waits until that is in force. */
+	/** Writes gateway.yaml, and waits until it is loaded. */
 	change(settings: string): Promise<void>
 }
 
-async function start(t: Test, settings: string, grace_s = 0): Promise<World> {
+async function start(t: Test, settings: string, grace_s = 0): Promise<Setup> {
 	const model = await startHeldModel()
-	const configOf = (these: string): string =>
+	const configOf = (pluginSettings: string): string =>
 		`server: {shutdown_grace_s: ${grace_s}}
 default_provider: held
 providers:
@@ -61,7 +61,7 @@ providers:
   offline: {kind: offline}
 plugins:
   flood: true
-  legacy-chat: ${these}
+  legacy-chat: ${pluginSettings}
 `
 	const gateway = await startGateway({
 		config: configOf(settings),
@@ -84,16 +84,16 @@ plugins:
 		gateway,
 		chat: chatOf(gateway),
 		model,
-		async change(these) {
-			writeFileSync(join(gateway.home, 'config', 'gateway.yaml'), configOf(these))
+		async change(pluginSettings) {
+			writeFileSync(join(gateway.home, 'config', 'gateway.yaml'), configOf(pluginSettings))
 			await gateway.running.gateway.reload()
 		},
 	}
 }
 
-const talk = (count: number): string => `/tool flood.talk {"count":${count}}`
+const floodPrompt = (count: number): string => `/tool flood.talk {"count":${count}}`
 
-void t.test('of requests that wait, streams included, and of sockets there are so many at most', async (t) => {
+void t.test('the numbers of waiting requests, streams included, and of sockets are limited', async (t) => {
 	const { chat, gateway, model } = await start(t, '{max_waiting: 2, max_sockets: 1}')
 	const waiting = chat.say('ada', { message: 'one' })
 	const call = await model.called('one')
@@ -112,7 +112,7 @@ void t.test('of requests that wait, streams included, and of sockets there are s
 	const again = chat.say('ada', { message: 'three' })
 	;(await model.called('three')).answer('3')
 	t.equal((await again).status, 200)
-	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 3, 'what found no room started nothing')
+	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 3, 'refused requests started no run')
 
 	const { socket, closed } = await chat.open('ada')
 	const refused = await refusal(chat.open('ada'))
@@ -124,7 +124,7 @@ void t.test('of requests that wait, streams included, and of sockets there are s
 	second.socket.close()
 })
 
-void t.test('a quiet stream gets comments, and ends with its token', async (t) => {
+void t.test('a quiet stream receives comments, and ends when its token is revoked', async (t) => {
 	const { chat, gateway, model } = await start(t, '{heartbeat_s: 1}')
 	const { id, token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })).body
 	const stream = await chat.stream('ada', { message: 'slowly' }, { token })
@@ -138,22 +138,22 @@ void t.test('a quiet stream gets comments, and ends with its token', async (t) =
 	;(await model.called('behind it')).answer('done too')
 })
 
-void t.test('a client that reads nothing is cut off, one that reads gets everything', async (t) => {
+void t.test('a client that reads nothing is disconnected, one that reads receives everything', async (t) => {
 	const { chat, gateway } = await start(t, '{stall_timeout_s: 3}')
 	const ended = (): Promise<unknown> =>
 		new Promise((resolve) => gateway.running.gateway.events.subscribe({ types: ['run.completed'] }, resolve))
 	let over = ended()
 	const count = 150
-	const deaf = connect(Number(new URL(chat.url).port), '127.0.0.1')
-	deaf.pause()
-	deaf.on('error', () => {})
-	deaf.write(
-		`GET /api/agents/talker/chat/stream?message=${encodeURIComponent(talk(count))} HTTP/1.1\r\nhost: localhost\r\n\r\n`,
+	const stalled = connect(Number(new URL(chat.url).port), '127.0.0.1')
+	stalled.pause()
+	stalled.on('error', () => {})
+	stalled.write(
+		`GET /api/agents/talker/chat/stream?message=${encodeURIComponent(floodPrompt(count))} HTTP/1.1\r\nhost: localhost\r\n\r\n`,
 	)
 	await over
-	t.ok((await takenBy(deaf)) < count * PIECE)
+	t.ok((await bytesFrom(stalled)) < count * PIECE)
 
-	const stream = await chat.stream('talker', { message: talk(40) })
+	const stream = await chat.stream('talker', { message: floodPrompt(40) })
 	await stream.closed
 	const pieces = stream.events.filter(({ data }) => String(data.content).length === PIECE)
 	t.equal(pieces.length, 40)
@@ -161,12 +161,12 @@ void t.test('a client that reads nothing is cut off, one that reads gets everyth
 	over = ended()
 	const { socket } = await rawUpgrade(chat.url, '/api/agents/talker/chat/ws')
 	socket.pause()
-	socket.write(frameOf(1, JSON.stringify({ message: talk(count) })))
+	socket.write(frameOf(1, JSON.stringify({ message: floodPrompt(count) })))
 	await over
-	t.ok((await takenBy(socket)) < count * PIECE)
+	t.ok((await bytesFrom(socket)) < count * PIECE)
 })
 
-void t.test('a socket whose client does not answer pings ends, one that answers stays', async (t) => {
+void t.test('a socket whose client does not answer pings is closed, one that answers stays open', async (t) => {
 	const { chat } = await start(t, '{ping_s: 1}')
 	const good = await chat.open('talker')
 	const { socket } = await rawUpgrade(chat.url, '/api/agents/talker/chat/ws')
@@ -177,7 +177,7 @@ void t.test('a socket whose client does not answer pings ends, one that answers 
 	good.socket.close()
 })
 
-void t.test('a reload ends sockets, and lets what waits come to its end', async (t) => {
+void t.test('a reload closes sockets, and waiting requests finish', async (t) => {
 	const { chat, model, change } = await start(t, '{ping_s: 30}')
 	const { closed } = await chat.open('ada')
 	const waiting = chat.say('ada', { message: 'before' })
@@ -196,24 +196,24 @@ void t.test('a reload ends sockets, and lets what waits come to its end', async 
 	await t.rejects(chat.request('GET', '/'), 'nothing listens there any more')
 })
 
-void t.test('a gateway that stops tells everybody who waits', async (t) => {
+void t.test('a stop of the gateway answers every waiting request', async (t) => {
 	const { chat, gateway, model } = await start(t, 'true', 1)
 	const socket = await chat.open('talker')
 	const waiting = ['hold', 'behind it'].map((message) => chat.say('ada', { message }))
 	await model.called('hold')
 	const stream = await chat.stream('ada', { message: 'hold too' })
-	// Takes part in no handshake of a close.
-	const deaf = await rawUpgrade(chat.url, '/api/agents/talker/chat/ws')
-	deaf.socket.pause()
+	// Does not take part in the closing handshake.
+	const stalled = await rawUpgrade(chat.url, '/api/agents/talker/chat/ws')
+	stalled.socket.pause()
 	const stopped = gateway.stop()
 	for (const reply of await Promise.all(waiting)) fails(t, reply, 503, /being restarted/)
 	t.match(await stream.last(), { event: 'error', data: { error: /being restarted/ } })
 	t.match(await socket.closed, { code: 1001 })
 	await stopped
-	deaf.socket.destroy()
+	stalled.socket.destroy()
 })
 
-void t.test('settings outside their range are refused, and say so', async (t) => {
+void t.test('settings outside their range are refused, and the error names them', async (t) => {
 	for (const setting of [
 		'max_waiting: 0',
 		'max_sockets: 0',
@@ -228,11 +228,11 @@ void t.test('settings outside their range are refused, and say so', async (t) =>
 	}
 })
 
-/** Bytes that a socket finds when it begins to read, up to the end that it must come to. */
-async function takenBy(socket: Socket): Promise<number> {
-	let taken = 0
-	socket.on('data', (data) => (taken += data.length))
+/** Reads a socket to its end, and returns the number of bytes. */
+async function bytesFrom(socket: Socket): Promise<number> {
+	let count = 0
+	socket.on('data', (data) => (count += data.length))
 	socket.resume()
 	if (!socket.closed) await once(socket, 'close')
-	return taken
+	return count
 }

@@ -1,19 +1,19 @@
 import t from 'tap'
 import { ToolCalls } from '../../../plugins/legacy-chat/tool-calls.ts'
 
-void t.test('calls of tools show by the names of the tools, whatever their events are named', (t) => {
+void t.test('tool calls show the names of the tools, whatever the types of their events', (t) => {
 	const shown: unknown[] = []
 	const calls = new ToolCalls((type, data) => shown.push([type, ...Object.values(data)]))
-	const hear = (event_type: string, payload: Record<string, unknown>): void => calls.handle({ event_type, payload })
-	hear('skill.invoked', { skill: 'weather', skill_id: 's', call_id: '1', arguments: '{"city":"Bonn"}' })
-	hear('primitive.called', { primitive: 'memory.recall', call_id: '1.a', arguments: '' })
-	hear('primitive.result', { primitive: 'memory.recall', call_id: '1.a', result: '[]' })
-	hear('skill.logged', { skill: 'weather', skill_id: 's', lines: ['x'] })
-	hear('skill.completed', { skill: 'weather', skill_id: 's', call_id: '1', result: 'rain' })
-	hear('mcp.called', { server: 'shop', tool: 'buy', call_id: '2', arguments: '{"no JSON' })
-	hear('mcp.failed', { server: 'shop', tool: 'buy', call_id: '2', code: 'mcp_failed', message: 'sold out' })
-	hear('clock.asked', { tool: 'clock', call_id: '3', arguments: '{}' })
-	hear('primitive.failed', { primitive: 'x', call_id: 'unheard', code: 'tool_failed', message: 'm' })
+	const handle = (event_type: string, payload: Record<string, unknown>): void => calls.handle({ event_type, payload })
+	handle('skill.invoked', { skill: 'weather', skill_id: 's', call_id: '1', arguments: '{"city":"Bonn"}' })
+	handle('primitive.called', { primitive: 'memory.recall', call_id: '1.a', arguments: '' })
+	handle('primitive.result', { primitive: 'memory.recall', call_id: '1.a', result: '[]' })
+	handle('skill.logged', { skill: 'weather', skill_id: 's', lines: ['x'] })
+	handle('skill.completed', { skill: 'weather', skill_id: 's', call_id: '1', result: 'rain' })
+	handle('mcp.called', { server: 'shop', tool: 'buy', call_id: '2', arguments: '{"no JSON' })
+	handle('mcp.failed', { server: 'shop', tool: 'buy', call_id: '2', code: 'mcp_failed', message: 'sold out' })
+	handle('clock.asked', { tool: 'clock', call_id: '3', arguments: '{}' })
+	handle('primitive.failed', { primitive: 'x', call_id: 'unknown', code: 'tool_failed', message: 'm' })
 	t.strictSame(shown, [
 		['invoke_start', 'weather', { city: 'Bonn' }],
 		['invoke_start', 'memory.recall', {}],
