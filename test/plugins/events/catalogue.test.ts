@@ -31,14 +31,14 @@ const sources = new Map(
 	]),
 )
 
-void t.test('the plugins declare every type that is specified', async (t) => {
+void t.test('every specified type is declared', async (t) => {
 	t.strictSame(
 		specified.split(/\s+/).filter((type) => type !== '' && !builtInTypes.has(type)),
 		[],
 	)
 })
 
-void t.test('what is emitted is declared', async (t) => {
+void t.test('every emitted type is declared', async (t) => {
 	const emitted = [...sources].flatMap(([path, code]) =>
 		Array.from(code.matchAll(/\bevent_type: '([a-z_]+\.[a-z_]+)'/g), ([, type = '']) => ({ path, type })),
 	)
@@ -47,18 +47,18 @@ void t.test('what is emitted is declared', async (t) => {
 	t.strictSame(undeclared, [], 'declare these in events.ts of their plugin')
 })
 
-void t.test('what is declared is emitted', async (t) => {
+void t.test('every declared type is emitted', async (t) => {
 	const code = [...sources].filter(([path]) => !path.endsWith('/events.ts')).map(([, text]) => text)
 	const unused = [...builtInTypes.keys()].filter((type) => !code.some((text) => text.includes(`'${type}'`)))
 	t.strictSame(unused, [], 'nothing emits these types of events.ts')
 })
 
-void t.test("what a plugin's events.ts declares is in its definition", async (t) => {
+void t.test('the definition of a plugin contains the types of its events.ts', async (t) => {
 	const { events } = declaredBy(await builtInPlugins())
 	t.strictSame([...events.keys()].toSorted(), [...builtInTypes.keys()].toSorted())
 })
 
-void t.test('each type is told in one sentence', async (t) => {
+void t.test('each type is described in one sentence', async (t) => {
 	const sentences = [...builtInTypes].map(([type, { description }]) => {
 		t.match(description, /^[A-Z][^\n]{10,120}\.$/, type)
 		return description
@@ -66,15 +66,15 @@ void t.test('each type is told in one sentence', async (t) => {
 	t.equal(new Set(sentences).size, sentences.length)
 })
 
-void t.test('each field of a payload is told in one sentence', async (t) => {
+void t.test('each field of a payload is described in one sentence', async (t) => {
 	for (const [type, { payload }] of builtInTypes)
-		for (const [field, tells] of Object.entries(payload)) {
+		for (const [field, description] of Object.entries(payload)) {
 			t.match(field, /^[a-z_]+\??$/, `${type} ${field}`)
-			t.match(tells, /^[A-Z`][^\n|]{3,170}\.$/, `${type} ${field}`)
+			t.match(description, /^[A-Z`][^\n|]{3,170}\.$/, `${type} ${field}`)
 		}
 })
 
-void t.test('what differs from the declaration is found', async (t) => {
+void t.test('differences from the declaration are found', async (t) => {
 	t.strictSame(differences({ event_type: 'run.stopped', payload: {} }), [])
 	t.strictSame(differences({ event_type: 'clock.ticked', payload: { of: 'a plugin' } }), [])
 	const clock = new Map([['clock.ticked', { description: 'It ticked.', payload: { at: 'When.' } }]])
@@ -84,7 +84,7 @@ void t.test('what differs from the declaration is found', async (t) => {
 	t.match(differences({ event_type: 'run.queued', payload: {} }), [/has no "conversation"/])
 })
 
-void t.test('what a gateway tells of its start is as declared', async (t) => {
+void t.test('the events of a start are as declared', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const { body } = await gateway.request('GET', '/v1/audit?limit=500')

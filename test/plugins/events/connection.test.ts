@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import http from 'node:http'
 import type { ServerResponse } from 'node:http'
 import net from 'node:net'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { chunk, Connection, turnOf } from '../../../plugins/shared/sse.ts'
 import { greeting } from '../../../plugins/events/frames.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 
-/** A server that hands over the responses of `/stream` and answers everything else itself, when told to. */
+/** A server that yields the responses of `/stream`. The test sends all other responses. */
 async function serve(
 	t: Test,
 ): Promise<{ port: number; streams: AsyncIterator<ServerResponse>; others: ServerResponse[] }> {
@@ -20,12 +20,8 @@ async function serve(
 		else others.push(response)
 		wake()
 	})
-	server.listen(0, '127.0.0.1')
-	await once(server, 'listening')
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
+	const { port, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	async function* arrive(): AsyncGenerator<ServerResponse> {
 		for (;;) {
 			const next = waiting.shift()
@@ -33,7 +29,7 @@ async function serve(
 			else await new Promise<void>((resolve) => (wake = resolve))
 		}
 	}
-	return { port: (server.address() as AddressInfo).port, streams: arrive(), others }
+	return { port, streams: arrive(), others }
 }
 
 async function open(
@@ -53,17 +49,20 @@ const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r
 void t.test('a stream that is pipelined behind another request waits for its turn', async (t) => {
 	const { port, streams, others } = await serve(t)
 	const socket = net.connect(port, '127.0.0.1')
-	let heard = ''
-	socket.on('data', (data) => (heard += data.toString()))
+	let received = ''
+	socket.on('data', (data) => (received += data.toString()))
 	socket.write(ask('/first') + ask('/stream'))
 	const opening = open(streams)
 	while (others.length === 0) await new Promise(setImmediate)
-	t.equal(heard, '')
+	t.equal(received, '')
 	others[0]?.end('first answer')
 	const { connection } = await opening
 	connection.write(chunk('data: 1\n\n'))
-	while (!heard.includes('data: 1')) await once(socket, 'data')
-	t.match(heard, /^HTTP\/1\.1 200[^]*first answer[^]*HTTP\/1\.1 200[^]*event-stream[^]*retry: 3000[^]*data: 1\n\n\r\n$/)
+	while (!received.includes('data: 1')) await once(socket, 'data')
+	t.match(
+		received,
+		/^HTTP\/1\.1 200[^]*first answer[^]*HTTP\/1\.1 200[^]*event-stream[^]*retry: 3000[^]*data: 1\n\n\r\n$/,
+	)
 	socket.destroy()
 })
 
@@ -78,7 +77,7 @@ void t.test('a client that goes away before its turn is noticed', async (t) => {
 	t.equal(await turn, null)
 })
 
-void t.test('a client that takes nothing is cut off, and nothing more than was written waits for it', async (t) => {
+void t.test('a client that reads nothing is disconnected, with a limited backlog', async (t) => {
 	const { port, streams } = await serve(t)
 	const socket = net.connect(port, '127.0.0.1')
 	socket.pause()
@@ -97,7 +96,7 @@ void t.test('a client that takes nothing is cut off, and nothing more than was w
 	socket.destroy()
 })
 
-void t.test('a client that is slow, but takes something, is not cut off', async (t) => {
+void t.test('a client that reads slowly is not disconnected', async (t) => {
 	const LIMIT_MS = 2_500
 	const { port, streams } = await serve(t)
 	const socket = net.connect(port, '127.0.0.1')
@@ -105,10 +104,10 @@ void t.test('a client that is slow, but takes something, is not cut off', async 
 	const { connection, closed } = await open(streams, LIMIT_MS)
 	let isClosed = false
 	void closed.then(() => (isClosed = true))
-	// Rests after every MiB for less than the limit; the whole takes much longer.
-	let taken = 0
+	// Pauses after every MiB for less than the limit; all of it takes much longer.
+	let bytes = 0
 	socket.on('data', ({ length }) => {
-		if (Math.floor(taken / MIB) < Math.floor((taken += length) / MIB)) {
+		if (Math.floor(bytes / MIB) < Math.floor((bytes += length) / MIB)) {
 			socket.pause()
 			setTimeout(() => socket.resume(), 400)
 		}
@@ -123,20 +122,20 @@ void t.test('a client that is slow, but takes something, is not cut off', async 
 	await closed
 })
 
-void t.test('the end comes behind what was written; a full client is not waited for', async (t) => {
+void t.test('the end follows everything written; a stalled client does not delay it', async (t) => {
 	const { port, streams } = await serve(t)
-	const [reads, stalls] = [net.connect(port, '127.0.0.1'), net.connect(port, '127.0.0.1')]
-	reads.write(ask('/stream'))
+	const [reader, stalled] = [net.connect(port, '127.0.0.1'), net.connect(port, '127.0.0.1')]
+	reader.write(ask('/stream'))
 	const good = await open(streams)
-	stalls.pause()
-	stalls.write(ask('/stream'))
+	stalled.pause()
+	stalled.write(ask('/stream'))
 	const bad = await open(streams)
 	bad.connection.write(chunk('x'.repeat(16 * MIB)))
-	let heard = ''
-	reads.on('data', (data) => (heard += data.toString()))
+	let received = ''
+	reader.on('data', (data) => (received += data.toString()))
 	good.connection.write(chunk('data: 1\n\n'))
 	for (const { connection } of [good, bad]) connection.end(': bye\n\n')
-	await Promise.all([good.closed, bad.closed, once(reads, 'end')])
-	t.match(heard, /data: 1\n\n\r\n7\r\n: bye\n\n\r\n0\r\n\r\n$/)
-	stalls.destroy()
+	await Promise.all([good.closed, bad.closed, once(reader, 'end')])
+	t.match(received, /data: 1\n\n\r\n7\r\n: bye\n\n\r\n0\r\n\r\n$/)
+	stalled.destroy()
 })

@@ -1,4 +1,4 @@
-/** What clients that are slow, or too many, or far away may expect; over HTTP. */
+/** Limits of event streams over HTTP, for clients that are slow, numerous or quiet. */
 import { once } from 'node:events'
 import net from 'node:net'
 import type { Socket } from 'node:net'
@@ -12,7 +12,7 @@ import { openStream } from '../../support/sse.ts'
 import type { StreamOptions, TestStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 
-/** A third party's plugin with a route that tells how many streams are open. */
+/** A third-party plugin with a route that returns the number of open streams. */
 const counter = `
 export default {
 	name: 'counter',
@@ -26,7 +26,7 @@ const files = { 'plugins/counter/index.js': counter }
 const start = (settings: string): Promise<TestGateway> =>
 	startGateway({ files, config: `plugins:\n  counter: true\n  events: {${settings}}\n`, madeUpEvents: true })
 
-/** Many events of a run, and its end. */
+/** Emits many events of a run, and its end. */
 async function flood({ running }: TestGateway, run_id: string, { count, bytes }: typeof much): Promise<void> {
 	const log = await openRun(running.gateway.events, { run_id, agent_id: 'ada' })
 	const text = 'x'.repeat(bytes)
@@ -40,21 +40,21 @@ async function flood({ running }: TestGateway, run_id: string, { count, bytes }:
 	log.close()
 }
 
-/** More than the kernel's buffers of one connection hold. */
+/** More than the kernel buffers for one connection. */
 const much = { count: 200, bytes: 64 * 1024 }
 
-/** A client that asks for the stream and then reads nothing. */
+/** A client that requests the stream and then reads nothing. */
 async function stalled(url: string): Promise<Socket> {
 	const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
 	socket.pause()
-	socket.on('error', () => {}) // it is to be cut off
+	socket.on('error', () => {}) // the gateway disconnects it
 	await once(socket, 'connect')
 	socket.write('GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
 	return socket
 }
 
 void t.test(
-	'a client that reads nothing is cut off; the others, and its own next stream, get everything',
+	'a client that reads nothing is disconnected; others, and its next stream, receive everything',
 	async (t) => {
 		const gateway = await start('stall_timeout_s: 3')
 		t.teardown(() => gateway.stop())
@@ -71,12 +71,12 @@ void t.test(
 			Array.from({ length: much.count + 1 }, (_, n) => n + 1),
 		)
 		await untilOpen(gateway, 1)
-		// It finds what the kernel had taken for it, and then the end, in the middle.
-		let taken = 0
-		bad.on('data', (data) => (taken += data.length))
+		// It reads what the kernel has buffered, and then the end, within an event.
+		let bytes = 0
+		bad.on('data', (data) => (bytes += data.length))
 		bad.resume()
 		await once(bad, 'close')
-		t.ok(taken < much.count * much.bytes)
+		t.ok(bytes < much.count * much.bytes)
 
 		const again = await openStream(url, { lastEventId: from })
 		await again.waitFor('run.completed')
@@ -86,12 +86,12 @@ void t.test(
 	},
 )
 
-void t.test('a client that falls behind gets everything in order all the same', async (t) => {
+void t.test('a client that falls behind receives everything in order', async (t) => {
 	const gateway = await start('stall_timeout_s: 60')
 	t.teardown(() => gateway.stop())
 	const slow = await stalled(gateway.url)
 	await untilOpen(gateway, 1)
-	// Not before all of it lies in the log does it begin to read: the kernel holds less, so the rest comes from there.
+	// It begins to read when all events are in the log. The kernel buffers less, so the rest comes from the log.
 	await flood(gateway, 'r1', much)
 	const parts: string[] = []
 	slow.setEncoding('utf8').on('data', (part: string) => parts.push(part))
@@ -105,7 +105,7 @@ void t.test('a client that falls behind gets everything in order all the same', 
 	slow.destroy()
 })
 
-void t.test('no more streams than max_streams are open; the next one is told when to try again', async (t) => {
+void t.test('max_streams limits open streams; the next request gets a Retry-After', async (t) => {
 	const gateway = await start('max_streams: 2')
 	t.teardown(() => gateway.stop())
 	const { url } = gateway
@@ -121,7 +121,7 @@ void t.test('no more streams than max_streams are open; the next one is told whe
 	for (const stream of [second, third]) stream.close()
 })
 
-void t.test('one token cannot hold all streams: others find room', async (t) => {
+void t.test('one token cannot use all streams', async (t) => {
 	const gateway = await start('max_streams: 10')
 	t.teardown(() => gateway.stop())
 	const tokenOf = async (): Promise<{ token: string }> =>
@@ -146,17 +146,17 @@ void t.test('one token cannot hold all streams: others find room', async (t) => 
 	open.at(-1)?.close()
 })
 
-void t.test('a quiet stream gets comments', async (t) => {
+void t.test('a quiet stream receives comments', async (t) => {
 	const gateway = await start('heartbeat_s: 1')
 	t.teardown(() => gateway.stop())
 	const stream = await openStream(gateway.url, { query: { agent_id: 'quiet' } })
-	await stream.until(() => stream.comments.length >= 3, 'two comments behind the first')
+	await stream.until(() => stream.comments.length >= 3, 'two comments after the first')
 	t.strictSame(stream.comments.slice(0, 3), ['connected', 'still here', 'still here'])
 	t.strictSame(stream.events, [])
 	stream.close()
 })
 
-void t.test('settings outside their range are refused, and say so', async (t) => {
+void t.test('settings outside their range are refused, and the error names them', async (t) => {
 	for (const setting of [
 		'max_streams: 0',
 		'heartbeat_s: 61',
@@ -169,32 +169,29 @@ void t.test('settings outside their range are refused, and say so', async (t) =>
 	}
 })
 
-void t.test(
-	'a revoked token reads nothing more by the requests that it had sent ahead on one connection',
-	async (t) => {
-		const gateway = await start('max_streams: 10')
-		t.teardown(() => gateway.stop())
-		const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
-		const { socket, heard } = await ahead(gateway, made.body.token, 4)
-		await eventually(heard, (text) => text.includes(': connected'))
-		await gateway.request('DELETE', `/v1/auth/tokens/${made.body.id}`)
-		await eventually(heard, (text) => text.split('HTTP/1.1 ').length === 5)
-		t.strictSame(
-			heard().match(/(?<=HTTP\/1\.1 )\d+/g),
-			['200', '401', '401', '401'],
-			'the last three are answered once the first has ended, which is after the revocation',
-		)
-		socket.destroy()
-		await untilOpen(gateway, 0)
-	},
-)
+void t.test('a revoked token reads nothing more with requests that were pipelined before', async (t) => {
+	const gateway = await start('max_streams: 10')
+	t.teardown(() => gateway.stop())
+	const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
+	const { socket, received } = await pipeline(gateway, made.body.token, 4)
+	await eventually(received, (text) => text.includes(': connected'))
+	await gateway.request('DELETE', `/v1/auth/tokens/${made.body.id}`)
+	await eventually(received, (text) => text.split('HTTP/1.1 ').length === 5)
+	t.strictSame(
+		received().match(/(?<=HTTP\/1\.1 )\d+/g),
+		['200', '401', '401', '401'],
+		'the last three are answered once the first has ended, which is after the revocation',
+	)
+	socket.destroy()
+	await untilOpen(gateway, 0)
+})
 
-void t.test('one connection has one stream, however many it requests', async (t) => {
+void t.test('one connection has one stream at a time, however many it requests', async (t) => {
 	const gateway = await start('max_streams: 2')
 	t.teardown(() => gateway.stop())
 	const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
-	const { socket, heard } = await ahead(gateway, made.body.token, 4)
-	await eventually(heard, (text) => text.includes(': connected'))
+	const { socket, received } = await pipeline(gateway, made.body.token, 4)
+	await eventually(received, (text) => text.includes(': connected'))
 	await untilOpen(gateway, 1)
 	const other = await openStream(gateway.url)
 	t.equal(other.status, 200)
@@ -203,8 +200,12 @@ void t.test('one connection has one stream, however many it requests', async (t)
 	await untilOpen(gateway, 0)
 })
 
-/** A connection on which so many streams are requested at once, and what has come on it. */
-async function ahead({ url }: TestGateway, token: string, count: number): Promise<{ socket: Socket; heard(): string }> {
+/** Requests `count` streams at once on one connection. `received` returns the data so far. */
+async function pipeline(
+	{ url }: TestGateway,
+	token: string,
+	count: number,
+): Promise<{ socket: Socket; received(): string }> {
 	const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
 	await once(socket, 'connect')
 	let text = ''
@@ -212,10 +213,10 @@ async function ahead({ url }: TestGateway, token: string, count: number): Promis
 	socket.write(
 		`GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n\r\n`.repeat(count),
 	)
-	return { socket, heard: () => text }
+	return { socket, received: () => text }
 }
 
-/** Settles when the gateway counts so many open streams. */
+/** Waits until the gateway counts `count` open streams. */
 async function untilOpen(gateway: TestGateway, count: number): Promise<void> {
 	await eventually(
 		async () => (await gateway.request('GET', '/streams')).body.open,

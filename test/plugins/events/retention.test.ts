@@ -11,7 +11,7 @@ import { eventually } from '../../support/wait.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** A third party's plugin that forgets what is old whenever it is told to. */
+/** A third-party plugin with a route that removes old events at once. */
 const broom = `
 export default {
 	name: 'broom',
@@ -28,7 +28,7 @@ async function audit(gateway: TestGateway, query: string): Promise<EventEnvelope
 	return body.events
 }
 
-void t.test('events older than the retention are forgotten soon after the start, newer ones are not', async (t) => {
+void t.test('events older than the retention are removed soon after a start, newer ones are kept', async (t) => {
 	const home = makeHome({ config: 'events:\n  retention_days: 2\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const engine = await openLmdb({ path: join(home, 'data') })
@@ -48,7 +48,7 @@ void t.test('events older than the retention are forgotten soon after the start,
 	t.strictSame(left, [0.1, 1.9])
 })
 
-void t.test('the events of a run that has not ended are kept, however old', async (t) => {
+void t.test('the events of a run that has not ended are kept at any age', async (t) => {
 	const gateway = await startGateway({
 		config: 'plugins:\n  broom: true\n',
 		files: { 'plugins/broom/index.js': broom },
@@ -62,7 +62,7 @@ void t.test('the events of a run that has not ended are kept, however old', asyn
 	const ended = await run('hello')
 	await stream.waitFor((event) => event.run_id === ended && event.event_type === 'run.completed')
 	const paused = await run('/tool ask {"question": "Which one?"}')
-	const asked = await stream.waitFor('question.asked')
+	const question = await stream.waitFor('question.asked')
 	await stream.waitFor('run.paused')
 	const journal = await audit(gateway, `run_id=${paused}`)
 	t.ok((await audit(gateway, `run_id=${ended}`)).length > 3)
@@ -77,7 +77,7 @@ void t.test('the events of a run that has not ended are kept, however old', asyn
 	t.strictSame(await audit(gateway, `run_id=${ended}`), [])
 	t.strictSame(await audit(gateway, `run_id=${paused}`), journal)
 
-	const path = `/v1/agents/ada/ask-responses/${String(asked.payload.question_id)}`
+	const path = `/v1/agents/ada/ask-responses/${String(question.payload.question_id)}`
 	t.equal((await gateway.request('POST', path, { body: { answer: 'this one' } })).status, 200)
 	await stream.waitFor((event) => event.run_id === paused && event.event_type === 'run.completed')
 })

@@ -1,8 +1,6 @@
-/** The table of streams over an event log that takes its time, as one on other machines does. */
-import { once } from 'node:events'
+/** The table of streams with a slow event log, such as one on other machines. */
 import http from 'node:http'
 import net from 'node:net'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openRun } from '../../../plugins/runs/run-log.ts'
@@ -12,6 +10,7 @@ import type { EventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
 import type { Context } from '../../../core/plugin.ts'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import type { EventSettings } from '../../../plugins/events/contract.ts'
 import type { OpenRequestsOptions } from '../../../plugins/auth/contract.ts'
@@ -23,16 +22,16 @@ import { openStream } from '../../support/sse.ts'
 const log = openLog({ level: 'silent', format: 'json' })
 const settings: EventSettings = { retention_days: 30, max_streams: 100, heartbeat_s: 15, stall_timeout_s: 30 }
 
-interface Bench {
+interface Setup {
 	bus: EventBus
 	streams: Streams
 	url: string
-	/** Whether callers are still good. */
+	/** Whether callers are still valid. */
 	check: { answer: () => Promise<boolean> }
 }
 
-/** `read` stands between the streams and the log. */
-async function bench(t: Test, read: (read: EventBus['read']) => EventBus['read'] = (plain) => plain): Promise<Bench> {
+/** `read` wraps the reads of the log. */
+async function setUp(t: Test, read: (read: EventBus['read']) => EventBus['read'] = (plain) => plain): Promise<Setup> {
 	const bus = openEventBus(openMemory().log, log)
 	const events: EventBus = { ...bus, read: read(bus.read) }
 	const check = { answer: async () => true }
@@ -59,22 +58,20 @@ async function bench(t: Test, read: (read: EventBus['read']) => EventBus['read']
 				response.writeHead(error instanceof Fault ? error.status : 500).end(String(error))
 			})
 	})
-	server.listen(0, '127.0.0.1')
-	await once(server, 'listening')
-	t.teardown(() => {
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(async () => {
 		streams.close()
-		server.closeAllConnections()
-		server.close()
+		await stop()
 	})
-	return { bus, streams, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, check }
+	return { bus, streams, url, check }
 }
 
-void t.test('goes from a slow log to live under constant writes with no gap and no repeat', async (t) => {
+void t.test('continues from a slow log to live events under constant writes, without gap or repetition', async (t) => {
 	let call = 0
 	const wait = async (): Promise<void> => {
 		for (let turns = call++ % 4; turns > 0; turns--) await new Promise(setImmediate)
 	}
-	const { bus, url } = await bench(t, (read) => async (...request) => {
+	const { bus, url } = await setUp(t, (read) => async (...request) => {
 		await wait()
 		const page = await read(...request)
 		await wait()
@@ -83,7 +80,7 @@ void t.test('goes from a slow log to live under constant writes with no gap and 
 	const writers = await Promise.all(['r0', 'r1', 'r2'].map((run_id) => openRun(bus, { run_id, agent_id: 'ada' }, true)))
 	const payload = { text: 'x'.repeat(200) }
 	const large = { text: 'x'.repeat(5_000) }
-	// Others are live all the time.
+	// These are live all the time.
 	const others = await Promise.all([openStream(url), openStream(url, { query: { run_id: 'r1' } })])
 	let stop = false
 	const writing = writers.map(async (writer) => {
@@ -101,7 +98,7 @@ void t.test('goes from a slow log to live under constant writes with no gap and 
 		for (let more = 0; more < 20; more++) await new Promise(setImmediate)
 		const query = round % 3 === 0 ? { run_id: 'r1' } : {}
 		const stream = await openStream(url, { lastEventId: start, query })
-		// Pieces of an answer come live only: where they come, the stream has caught up.
+		// Pieces of an answer are live only: when they arrive, the stream has caught up.
 		await stream.waitFor('model.stream', 20)
 		stream.close()
 		const kept = stream.events.filter((event) => event.event_type !== 'model.stream').map((event) => event.event_id)
@@ -119,9 +116,9 @@ void t.test('goes from a slow log to live under constant writes with no gap and 
 	}
 })
 
-void t.test('goes on where a page of the log holds nothing for it, but is not the last', async (t) => {
-	const { bus, url } = await bench(t, (read) => async (filter, after, limit, reverse) => {
-		// As an engine that looks at ten events for one page, whatever the filter lets through.
+void t.test('continues after a page of the log that contains nothing for it', async (t) => {
+	const { bus, url } = await setUp(t, (read) => async (filter, after, limit, reverse) => {
+		// Like an engine that reads ten events for one page, whatever the filter accepts.
 		const { entries, next } = await read({}, after, Math.min(limit, 10), reverse)
 		const found = entries.filter(({ event }) => filter.run_id === undefined || event.run_id === filter.run_id)
 		return { entries: found, next }
@@ -138,10 +135,10 @@ void t.test('goes on where a page of the log holds nothing for it, but is not th
 	stream.close()
 })
 
-void t.test('reads once more where more happens during a read than it keeps', async (t) => {
+void t.test('reads again if more events arrive during a read than it buffers', async (t) => {
 	const burst = 3_000
 	let calls = 0
-	const { bus, url } = await bench(t, (read) => async (...request) => {
+	const { bus, url } = await setUp(t, (read) => async (...request) => {
 		const page = await read(...request)
 		if (++calls === 1) for (let n = 0; n < burst; n++) await bus.emit({ event_type: 'message.user', payload: { n } })
 		return page
@@ -155,8 +152,8 @@ void t.test('reads once more where more happens during a read than it keeps', as
 	stream.close()
 })
 
-void t.test('ends the streams of a caller whom it cannot ask about', async (t) => {
-	const { check, url, streams } = await bench(t)
+void t.test('ends the streams of a caller that cannot be checked', async (t) => {
+	const { check, url, streams } = await setUp(t)
 	const stream = await openStream(url)
 	t.equal(streams.size, 1)
 	check.answer = async () => {
@@ -166,30 +163,30 @@ void t.test('ends the streams of a caller whom it cannot ask about', async (t) =
 	t.equal(streams.size, 0)
 })
 
-void t.test('asks once for each caller, however many streams it has', async (t) => {
-	const { check, url } = await bench(t)
-	let asked = 0
+void t.test('checks each caller once, however many streams it has', async (t) => {
+	const { check, url } = await setUp(t)
+	let checks = 0
 	let rounds = 0
 	const counted = Promise.withResolvers<void>()
 	check.answer = async () => {
-		asked++
-		if (asked % 2 === 0 && ++rounds === 2) counted.resolve()
+		checks++
+		if (checks % 2 === 0 && ++rounds === 2) counted.resolve()
 		return true
 	}
 	const open = Array.from({ length: 20 }, (_, n) => openStream(url, { query: { token: n % 2 === 0 ? 'even' : 'odd' } }))
 	const all = await Promise.all(open)
-	asked = 0
+	checks = 0
 	rounds = 0
 	using time = timeToAct()
 	await counted.promise
 	t.ok(time.passed() < 1_500, 'twice a second')
-	t.equal(asked, 4)
+	t.equal(checks, 4)
 	for (const stream of all) stream.close()
 })
 
-void t.test('a log that cannot be read ends the stream, which can be opened again', async (t) => {
+void t.test('ends a stream when the log cannot be read, and opens it again', async (t) => {
 	let calls = 0
-	const { bus, url } = await bench(t, (read) => async (...request) => {
+	const { bus, url } = await setUp(t, (read) => async (...request) => {
 		if (++calls === 1) throw new Fault('store_damaged', 'broken')
 		return read(...request)
 	})
@@ -201,8 +198,8 @@ void t.test('a log that cannot be read ends the stream, which can be opened agai
 	again.close()
 })
 
-void t.test('what a client does not take does not wait in memory', async (t) => {
-	const { bus, streams, url } = await bench(t)
+void t.test('keeps nothing in memory for a client that reads nothing', async (t) => {
+	const { bus, streams, url } = await setUp(t)
 	const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
 	socket.pause()
 	socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n')
@@ -216,6 +213,6 @@ void t.test('what a client does not take does not wait in memory', async (t) => 
 	}
 	const grown = process.memoryUsage().arrayBuffers - before
 	t.ok(grown < 20 * 1024 * 1024, `${Math.round(grown / 1024 / 1024)} of 94 MiB`)
-	t.equal(streams.size, 1, 'it is not cut off yet')
+	t.equal(streams.size, 1, 'it is not disconnected yet')
 	socket.destroy()
 })
