@@ -1,4 +1,4 @@
-/** Pages of listed origins: what a browser asks, and what it lets the page read. */
+/** Pages of listed origins: preflights of a browser, and what it permits the page to read. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
@@ -31,12 +31,12 @@ void t.test('a preflight of a listed origin is granted without a token', async (
 		'access-control-allow-private-network': 'true',
 		vary: /origin/,
 	})
-	t.equal(headers.get('access-control-allow-credentials'), null, 'cookies play no part')
+	t.equal(headers.get('access-control-allow-credentials'), null, 'cookies are not used')
 	const odd = await preflight(APP, { 'access-control-request-headers': 'no name' })
 	t.equal(odd.headers.get('access-control-allow-headers'), null)
 })
 
-void t.test('any other origin gets what it got without the setting', async (t) => {
+void t.test('the setting does not change responses to any other origin', async (t) => {
 	for (const origin of ['https://evil.example', 'null', `${APP}.evil.example`, 'http://app.example.com']) {
 		const { status, headers } = await preflight(origin)
 		t.equal(status, 404)
@@ -47,7 +47,7 @@ void t.test('any other origin gets what it got without the setting', async (t) =
 	t.match([plain.headers.get('access-control-allow-origin'), plain.headers.get('vary')], [null, /origin/])
 })
 
-void t.test('a listed page needs a token, and may read answers and errors', async (t) => {
+void t.test('a page of a listed origin needs a token, and can read responses and errors', async (t) => {
 	for (const origin of [APP, 'http://localhost:5173', gateway.url]) {
 		const without = await gateway.request('GET', '/v1/agents', { headers: { origin, 'sec-fetch-site': 'cross-site' } })
 		t.equal(without.status, 401, origin)
@@ -68,13 +68,13 @@ void t.test('a listed page needs a token, and may read answers and errors', asyn
 		'x-svc-embedder',
 		'mcp-session-id',
 	]
-	// Without the last one, OpenAI's library in a page sends the request of a failed run again.
+	// Without `x-should-retry`, OpenAI's library in a page repeats the request of a failed run.
 	for (const name of [...read, 'x-should-retry']) t.ok(exposed.includes(name), name)
 	const missing = await gateway.request('GET', '/v1/nothing', { token, headers: { origin: APP } })
 	t.match([missing.status, missing.headers.get('access-control-allow-origin')], [404, APP])
 })
 
-void t.test('the MCP server too', async (t) => {
+void t.test('a listed origin can use the MCP server', async (t) => {
 	const body = {
 		jsonrpc: '2.0',
 		id: 1,
@@ -92,7 +92,7 @@ void t.test('the MCP server too', async (t) => {
 	t.equal((await open('https://evil.example')).status, 403)
 })
 
-void t.test('an event stream too', async (t) => {
+void t.test('a listed origin can read an event stream', async (t) => {
 	const stream = await openStream(gateway.url, { token, headers: { origin: APP } })
 	t.equal(stream.headers['access-control-allow-origin'], APP)
 	t.match(stream.headers['access-control-expose-headers'], /x-request-id/)

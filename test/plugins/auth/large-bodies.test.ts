@@ -1,4 +1,4 @@
-/** Large bodies share memory, of which one caller leaves some to the others. */
+/** Large bodies share an amount of memory, which one caller cannot use up. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { RequestOptions } from '../../support/gateway.ts'
 import { eventually } from '../../support/wait.ts'
 
-void t.test('one caller cannot hold the memory for large bodies: others find room', async (t) => {
+void t.test('one caller cannot use all the memory for large bodies', async (t) => {
 	const gateway = await startGateway({ config: 'plugins: { openai-api: true }\n' })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
@@ -19,7 +19,7 @@ void t.test('one caller cannot hold the memory for large bodies: others find roo
 	const { openRequests } = gateway.running.gateway.status
 	const { hostname, port } = new URL(gateway.url)
 
-	/** A chat completion whose body has any length; `body` is all that is sent of it so far. */
+	/** Begins a chat completion whose body has no announced length. `body`: what is sent so far. */
 	const begin = async (token: string | null, body: string): Promise<{ end(): void; answer: Promise<string> }> => {
 		const before = openRequests()
 		const socket = connect(Number(port), hostname)
@@ -40,25 +40,25 @@ void t.test('one caller cannot hold the memory for large bodies: others find roo
 		await eventually(() => openRequests() === before + 1)
 		return { end: () => void socket.write('0\r\n\r\n'), answer }
 	}
-	const whole = JSON.stringify({ model: 'ada', messages: [{ role: 'user', content: 'Hello' }] })
-	const held = [await begin(one, whole), await begin(one, whole), await begin(one, whole)]
-	const theirs = await begin(other, whole)
-	theirs.end()
-	t.match(await theirs.answer, /^HTTP\/1\.1 200 /, 'another token finds room, ahead of one that waits')
-	t.match(await held[2]?.answer, /^HTTP\/1\.1 503 [^]*retry-after: 2/i, 'which does not wait for ever')
+	const json = JSON.stringify({ model: 'ada', messages: [{ role: 'user', content: 'Hello' }] })
+	const waiting = [await begin(one, json), await begin(one, json), await begin(one, json)]
+	const another = await begin(other, json)
+	another.end()
+	t.match(await another.answer, /^HTTP\/1\.1 200 /, 'another token is served before a request that waits')
+	t.match(await waiting[2]?.answer, /^HTTP\/1\.1 503 [^]*retry-after: 2/i, 'the wait is limited')
 
-	const next = await begin(one, whole)
+	const next = await begin(one, json)
 	next.end()
-	held[0]?.end()
-	t.match(await held[0]?.answer, /^HTTP\/1\.1 200 /)
-	t.match(await next.answer, /^HTTP\/1\.1 200 /, 'it takes the room that another request of its token gives back')
-	held[1]?.end()
-	t.match(await held[1]?.answer, /^HTTP\/1\.1 200 /)
+	waiting[0]?.end()
+	t.match(await waiting[0]?.answer, /^HTTP\/1\.1 200 /)
+	t.match(await next.answer, /^HTTP\/1\.1 200 /, 'it uses the memory that another request of its token has released')
+	waiting[1]?.end()
+	t.match(await waiting[1]?.answer, /^HTTP\/1\.1 200 /)
 
-	const local = [await begin(null, whole), await begin(null, whole), await begin(null, whole)]
-	const beside = await begin(one, whole)
-	beside.end()
-	t.match(await beside.answer, /^HTTP\/1\.1 200 /, 'all callers without a token have one share')
+	const local = [await begin(null, json), await begin(null, json), await begin(null, json)]
+	const concurrent = await begin(one, json)
+	concurrent.end()
+	t.match(await concurrent.answer, /^HTTP\/1\.1 200 /, 'all callers without a token have one share')
 	t.match(await local[2]?.answer, /^HTTP\/1\.1 503 /)
 	for (const { end, answer } of local.slice(0, 2)) {
 		end()

@@ -11,6 +11,7 @@ import type { IncomingRequest } from '../../../plugins/auth/local.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 import { sendRaw } from './raw.ts'
 import type { RawReply } from './raw.ts'
 
@@ -24,7 +25,7 @@ interface Row {
 	host?: string
 	headers?: [name: string, value: string][]
 	httpVersion?: string
-	/** Absent: it is local. */
+	/** Why it is not local. Absent: it is. */
 	because?: RegExp
 }
 
@@ -39,7 +40,7 @@ const ahead = /ahead of time/
 const typed = /Sec-Fetch-Site is none/
 const unproven = /no header .* proves/
 
-/** A plugin of a third party, which does nothing for the rule. */
+/** A third-party plugin that does nothing for the rule. */
 const shop = `
 const scoped = (scope) => ({ access: { scope: [scope, '*'] } })
 const get = (name, options, handler = () => 'in') => ({ method: 'GET', path: '/v1/shop/' + name, options, handler })
@@ -84,13 +85,13 @@ const rows: Record<string, Row> = {
 	'Host at another port, as through a tunnel': { host: 'localhost:8080' },
 	'Host that is listed': { host: 'gateway.lan:3000' },
 	'Host of a foreign site (DNS rebinding)': { host: 'evil.example:3000', because: foreignHost },
-	'Host that begins like a good one': { host: 'localhost.evil.example', because: foreignHost },
-	'Host that ends like a good one': { host: 'evil-localhost', because: foreignHost },
+	'Host that begins like an allowed one': { host: 'localhost.evil.example', because: foreignHost },
+	'Host that ends like an allowed one': { host: 'evil-localhost', because: foreignHost },
 	'Host with a user name': { host: 'localhost@evil.example', because: foreignHost },
 	'Host with two values': { host: 'localhost, evil.example', because: foreignHost },
 	'Host of the network': { host: '192.168.1.2:3000', because: foreignHost },
 	'Host 0.0.0.0': { host: '0.0.0.0:3000', because: foreignHost },
-	'Host as a number that some clients take for an address': { host: '2130706433', because: foreignHost },
+	'Host as a number that some clients accept as an address': { host: '2130706433', because: foreignHost },
 	'empty Host': { host: '', because: foreignHost },
 
 	Forwarded: { headers: [['Forwarded', 'for=127.0.0.1']], because: proxy },
@@ -106,14 +107,14 @@ const rows: Record<string, Row> = {
 
 	'Origin of the gateway itself': { headers: [['Origin', 'http://127.0.0.1:3000']] },
 	'Origin in capitals': { host: 'localhost:3000', headers: [['Origin', 'HTTP://LOCALHOST:3000']] },
-	'Origin with the port left out, where it is 80': { host: 'localhost:80', headers: [['Origin', 'http://localhost']] },
+	'Origin without the port, if it is 80': { host: 'localhost:80', headers: [['Origin', 'http://localhost']] },
 	'Origin of a foreign site': { headers: [['Origin', 'https://evil.example']], because: foreignOrigin },
 	'Origin null': { headers: [['Origin', 'null']], because: foreignOrigin },
 	'Origin at another port': { headers: [['Origin', 'http://127.0.0.1:8080']], because: foreignOrigin },
 	'Origin of another name of this machine': { headers: [['Origin', 'http://localhost:3000']], because: foreignOrigin },
 	'Origin with https': { headers: [['Origin', 'https://127.0.0.1:3000']], because: foreignOrigin },
 	'empty Origin': { headers: [['Origin', '']], because: foreignOrigin },
-	'a good Origin and a second, foreign one': {
+	'a valid Origin and a second, foreign one': {
 		headers: [
 			['Origin', 'http://127.0.0.1:3000'],
 			['Origin', 'https://evil.example'],
@@ -135,21 +136,21 @@ const rows: Record<string, Row> = {
 		headers: [['Referer', 'http://127.0.0.1:3000.evil.example/']],
 		because: foreignPage,
 	},
-	'Referer that is no address': { headers: [['Referer', 'about:blank']], because: foreignPage },
-	'a good Referer and a second, foreign one': {
+	'Referer that is not an address': { headers: [['Referer', 'about:blank']], because: foreignPage },
+	'a valid Referer and a second, foreign one': {
 		headers: [
 			['Referer', 'http://127.0.0.1:3000/'],
 			['Referer', 'https://evil.example/'],
 		],
 		because: foreignPage,
 	},
-	'Referer of a foreign site, where Origin says the same origin': {
+	'Referer of a foreign site, if Origin is the same origin': {
 		headers: [
 			['Origin', 'http://127.0.0.1:3000'],
 			['Referer', 'https://evil.example/'],
 		],
 	},
-	'Referer of a foreign site, where the user typed the address': {
+	'Referer of a foreign site, if the user typed the address': {
 		headers: [
 			['Sec-Fetch-Site', 'none'],
 			['Referer', 'https://evil.example/'],
@@ -173,7 +174,7 @@ const rows: Record<string, Row> = {
 	'HEAD of a typed address': { method: 'HEAD', headers: [['Sec-Fetch-Site', 'none']] },
 	'POST of a typed address': { method: 'POST', headers: [['Sec-Fetch-Site', 'none']], because: typed },
 	'DELETE of a typed address': { method: 'DELETE', headers: [['Sec-Fetch-Site', 'none']], because: typed },
-	'POST without any of them, as programs send it': { method: 'POST', host: 'gateway.lan:3000' },
+	'POST without any of these headers, as programs send it': { method: 'POST', host: 'gateway.lan:3000' },
 
 	'a GET that changes something': { changes: true },
 	'the same, at ::1': { changes: true, host: '[::1]:3000' },
@@ -206,22 +207,22 @@ const rows: Record<string, Row> = {
 		headers: [['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ==']],
 	},
 
-	'HTTP/1.0, as nginx passes on requests unless it is told otherwise': {
+	'HTTP/1.0, as nginx forwards requests by default': {
 		httpVersion: '1.0',
 		because: /HTTP\/1\.0, as through a proxy/,
 	},
 
-	'a whole address as target': { url: 'http://127.0.0.1:3000/v1/agents' },
-	'a whole address of another host as target': { url: 'http://evil.example/v1/agents', because: foreignTarget },
-	'a whole address with a user name as target': {
+	'an absolute URL as target': { url: 'http://127.0.0.1:3000/v1/agents' },
+	'an absolute URL of another host as target': { url: 'http://evil.example/v1/agents', because: foreignTarget },
+	'an absolute URL with a user name as target': {
 		url: 'http://127.0.0.1:3000@evil.example/v1/agents',
 		because: foreignTarget,
 	},
-	'a whole address with https as target': { url: 'https://127.0.0.1:3000/v1/agents', because: foreignTarget },
+	'an absolute URL with https as target': { url: 'https://127.0.0.1:3000/v1/agents', because: foreignTarget },
 	'a path that begins with two slashes': { url: '//evil.example/v1/agents' },
 }
 
-void t.test('is not local: the origin of the gateway itself, once it is listed for CORS', async (t) => {
+void t.test('is not local: the origin of the gateway itself, if it is listed for CORS', async (t) => {
 	const arrival = arrivalOf({ host: 'localhost:3000', headers: [['Origin', 'HTTP://localhost:3000']] })
 	const rule = { allowedHosts: [], corsOrigins: ['http://localhost:3000'] }
 	t.match(whyNotLocal(arrival, rule)?.because, /Origin is listed in server\.cors_origins/)
@@ -259,7 +260,7 @@ void t.test('a result kept with a connection is never used for a different reque
 	t.equal(notLocalOf(arrival, false), null)
 })
 
-void t.test('addresses count as loopback, and are counted by network, in any of their forms', async (t) => {
+void t.test('loopback addresses and networks are recognized in any notation', async (t) => {
 	for (const address of ['127.0.0.1', '127.255.255.254', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1']) {
 		t.ok(isLoopback(address), address)
 	}
@@ -285,11 +286,11 @@ void t.test('over real sockets', async (t) => {
 	const get = 'GET /v1/agents HTTP/1.1'
 	const ask = (...head: string[]) => sendRaw(gateway.url, head)
 
-	await t.test('lets a local request in without a token', async (t) => {
+	await t.test('accepts a local request without a token', async (t) => {
 		t.equal((await ask(get, host)).status, 200)
 		t.equal((await ask(get, 'Host: gateway.lan')).status, 200)
 	})
-	await t.test('asks a request with any sign of a proxy or a foreign page for a token', async (t) => {
+	await t.test('requires a token with any sign of a proxy or a foreign page', async (t) => {
 		for (const header of ['X-Forwarded-For: 127.0.0.1', 'Origin: https://evil.example', 'Sec-Fetch-Site: cross-site']) {
 			const { status, body } = await ask(get, host, header)
 			t.equal(status, 401, header)
@@ -298,7 +299,7 @@ void t.test('over real sockets', async (t) => {
 		t.equal((await ask(get, 'Host: evil.example')).status, 401)
 		t.equal((await ask('GET http://evil.example/v1/agents HTTP/1.1', host)).status, 401)
 	})
-	await t.test('sees the sign of a proxy behind as many headers as a request may have', async (t) => {
+	await t.test('finds the sign of a proxy after any number of headers', async (t) => {
 		for (let count = 100; count <= 4_000; count += 100) {
 			const others = Array.from({ length: count }, () => 'a:')
 			const { status } = await ask(get, host, ...others, 'X-Forwarded-For: 203.0.113.7')
@@ -313,14 +314,14 @@ void t.test('over real sockets', async (t) => {
 				{ status: 400, code: 'invalid_request', message: /one Host/ },
 			)
 		}
-		t.equal((await ask(get, host, host)).status, 400, 'also twice the same')
+		t.equal((await ask(get, host, host)).status, 400, 'even twice the same')
 	})
-	await t.test('repeats nothing of a header in its refusal', async (t) => {
+	await t.test('does not repeat a header in its error', async (t) => {
 		const { status, body } = await ask(get, host, 'X-Forwarded-Hunter2: x')
 		t.equal(status, 401)
 		t.notMatch(JSON.stringify(body), /hunter2/i)
 	})
-	await t.test('keeps every answer from pages of other origins', async (t) => {
+	await t.test('protects every response from pages of other origins', async (t) => {
 		const answers: [status: number, head: string[]][] = [
 			[200, [get, host]],
 			[200, ['GET /healthz HTTP/1.1', host]],
@@ -340,25 +341,25 @@ void t.test('over real sockets', async (t) => {
 		]
 		const { headers } = await gateway.request('GET', '/docs/reference.js')
 		answers.push([304, ['GET /docs/reference.js HTTP/1.1', host, `If-None-Match: ${headers.get('etag')}`]])
-		for (const [wanted, head] of answers) isKept(t, wanted, head, await ask(...head))
+		for (const [wanted, head] of answers) assertProtected(t, wanted, head, await ask(...head))
 
 		await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 		const chat = '/api/agents/ada/chat'
-		const there = `Host: ${new URL(legacy).host}`
-		const upgrade = [there, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
+		const legacyHost = `Host: ${new URL(legacy).host}`
+		const upgrade = [legacyHost, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
 		const legacyAnswers: [status: number, head: string[]][] = [
-			[200, [`GET ${chat}/stream?message=hello HTTP/1.1`, there]],
-			[401, [`GET ${chat}/stream?message=hello HTTP/1.1`, there, 'Sec-Fetch-Site: none']],
-			[404, ['GET /nowhere HTTP/1.1', there]],
+			[200, [`GET ${chat}/stream?message=hello HTTP/1.1`, legacyHost]],
+			[401, [`GET ${chat}/stream?message=hello HTTP/1.1`, legacyHost, 'Sec-Fetch-Site: none']],
+			[404, ['GET /nowhere HTTP/1.1', legacyHost]],
 			[401, [`GET ${chat}/ws HTTP/1.1`, ...upgrade, 'Origin: http://evil.example']],
 			[400, [`GET ${chat}/ws HTTP/1.1`, ...upgrade]],
 		]
-		for (const [wanted, head] of legacyAnswers) isKept(t, wanted, head, await sendRaw(legacy, head))
+		for (const [wanted, head] of legacyAnswers) assertProtected(t, wanted, head, await sendRaw(legacy, head))
 		const stream = await openStream(gateway.url)
-		t.match(stream.headers, ofEveryAnswer, 'an event stream')
+		t.match(stream.headers, protection, 'an event stream')
 		stream.close()
 	})
-	await t.test('counts a GET whose scope is not for reading as one that changes something', async (t) => {
+	await t.test('treats a GET whose scope is not for reading as a change', async (t) => {
 		const typed = 'Sec-Fetch-Site: none'
 		const wanted: Record<string, number> = {
 			'/v1/shop/silent': 401,
@@ -376,19 +377,19 @@ void t.test('over real sockets', async (t) => {
 			t.not((await ask(`GET ${path} HTTP/1.1`, host)).status, 401, path)
 		}
 	})
-	await t.test('holds for the WebSockets of plugins', async (t) => {
+	await t.test('applies to the WebSockets of plugins', async (t) => {
 		const upgrade = [`GET /v1/shop/ws HTTP/1.1`, 'Connection: Upgrade', 'Upgrade: websocket']
 		t.equal((await ask(...upgrade, host)).status, 204)
 		t.equal((await ask(...upgrade, host, `Origin: ${gateway.url}`)).status, 204)
 		for (const sign of ['Origin: http://evil.example', 'Sec-Fetch-Site: none', 'Sec-Purpose: prefetch'])
 			t.equal((await ask(...upgrade, host, sign)).status, 401, sign)
 	})
-	await t.test('reports what a web page may have sent, without what it sent', async (t) => {
+	await t.test('reports a request that a web page may have sent, without its content', async (t) => {
 		const gateway = await startGateway()
 		t.teardown(() => gateway.stop())
 		const host = `Host: ${new URL(gateway.url).host}`
 		const ask = (...head: string[]) => sendRaw(gateway.url, head)
-		const signs: [sign: string, says: RegExp][] = [
+		const signs: [sign: string, reason: RegExp][] = [
 			['Origin: https://evil.example', foreignOrigin],
 			['Sec-Fetch-Site: cross-site', foreignSite],
 			['Sec-Purpose: prefetch', ahead],
@@ -397,12 +398,14 @@ void t.test('over real sockets', async (t) => {
 		t.equal((await ask(get, 'Host: evil.example')).status, 401)
 		t.equal((await ask(get, host, 'X-Forwarded-For: 127.0.0.1')).status, 401, 'no page sends this')
 		t.equal((await ask(get, host, 'Origin: https://evil.example', 'Authorization: Bearer x')).status, 401)
-		let reported: Answer[] = []
-		while ((reported = await violations(gateway)).length < 5);
+		const reported = await eventually(
+			() => violations(gateway),
+			({ length }) => length >= 5,
+		)
 		t.match(
 			reported.map(({ payload }) => payload),
 			[
-				...[...signs.map(([, says]) => says), foreignHost].map((message) => ({
+				...[...signs.map(([, reason]) => reason), foreignHost].map((message) => ({
 					reason: 'foreign_page',
 					message,
 					source_ip: '127.0.0.1',
@@ -417,13 +420,13 @@ void t.test('over real sockets', async (t) => {
 		t.equal((await ask('GET /v1/agents HTTP/1.0')).status, 400)
 		t.equal((await ask('GET /v1/agents HTTP/1.0', host)).status, 401)
 	})
-	await t.test('asks a request that comes by an address of the network for a token', async (t) => {
-		const own = ownAddress()
-		if (own === undefined) {
+	await t.test('requires a token at an address of the network', async (t) => {
+		const address = networkAddress()
+		if (address === undefined) {
 			t.pass('this machine has no address but loopback')
 			return
 		}
-		const { status, body } = await sendRaw(gateway.url, [get, host], own)
+		const { status, body } = await sendRaw(gateway.url, [get, host], address)
 		t.equal(status, 401)
 		t.match(body.message, /another machine/)
 	})
@@ -435,7 +438,7 @@ async function violations(gateway: TestGateway): Promise<Answer[]> {
 	return body.events.toSorted((a: Answer, b: Answer) => (a.event_id < b.event_id ? -1 : 1))
 }
 
-const ofEveryAnswer = {
+const protection = {
 	'cross-origin-resource-policy': 'same-origin',
 	'x-frame-options': 'DENY',
 	'x-content-type-options': 'nosniff',
@@ -443,11 +446,11 @@ const ofEveryAnswer = {
 	'referrer-policy': 'no-referrer',
 }
 
-function isKept(t: Test, wanted: number, head: string[], { status, headers }: RawReply): void {
-	t.match({ status, headers }, { status: wanted, headers: ofEveryAnswer }, head.join(' ').slice(0, 80))
+function assertProtected(t: Test, wanted: number, head: string[], { status, headers }: RawReply): void {
+	t.match({ status, headers }, { status: wanted, headers: protection }, head.join(' ').slice(0, 80))
 }
 
-function ownAddress(): string | undefined {
+function networkAddress(): string | undefined {
 	const all = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
 	return all.find((one) => one.family === 'IPv4' && !one.internal)?.address
 }

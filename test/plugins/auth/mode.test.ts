@@ -1,4 +1,4 @@
-/** Token mode needs somebody who can administer the gateway. */
+/** Token mode requires a token that can administer the gateway. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -15,17 +15,17 @@ void t.test('the change to token mode is refused while no valid token could admi
 	const change = (): Promise<unknown> => gateway.running.gateway.reload()
 	const refused = { code: 'config_invalid', message: /:1:12: auth_mode: .*svc tokens create --scope "\*".*svc login/ }
 	write(gateway.home, 'auth_mode: token\n')
-	await t.rejects(change(), refused, 'there is none')
+	await t.rejects(change(), refused, 'there is no token')
 	await create(gateway, ['agents:read'])
-	await t.rejects(change(), refused, 'there is one without the scope')
-	// The gateway follows the file by itself: with the token there, the change would be in force.
+	await t.rejects(change(), refused, 'the only token lacks the scope')
+	// The gateway also watches the file: once such a token exists, it would apply the change by itself.
 	write(gateway.home, 'auth_mode: loopback\n')
 	await change()
 	const { id } = await create(gateway, ['*'])
 	t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${id}`)).status, 200)
 	write(gateway.home, 'auth_mode: token\n')
-	await t.rejects(change(), refused, 'it was revoked')
-	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'loopback mode is still in force')
+	await t.rejects(change(), refused, 'the token was revoked')
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'loopback mode is still active')
 	t.notOk(gateway.running.gateway.status.plugins().some(({ last_error }) => last_error !== null))
 
 	const admin = await create(gateway, ['tokens:admin'])
@@ -39,10 +39,10 @@ void t.test('the change to token mode is refused while no valid token could admi
 	t.equal(gateway.running.gateway.status.configError(), null, 'only the change of the mode is refused')
 	write(gateway.home, 'auth_mode: loopback\n')
 	await change()
-	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'the way back in is the file')
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'the file restores access')
 })
 
-void t.test('a start in token mode without such a token serves, and says how to get back in', async (t) => {
+void t.test('a start in token mode without such a token succeeds, and reports how to regain access', async (t) => {
 	const home = makeHome({ config: 'auth_mode: loopback\n' })
 	const first = await startGateway({ home })
 	const reader = await create(first, ['agents:read', 'events:read'])
@@ -61,7 +61,7 @@ void t.test('a start in token mode without such a token serves, and says how to 
 	)
 })
 
-void t.test('where no token was ever created, a start in token mode lets the first one be created', async (t) => {
+void t.test('if no token was ever created, token mode accepts the creation of the first one', async (t) => {
 	const gateway = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => gateway.stop())
 	const { token } = await create(gateway, ['*'])

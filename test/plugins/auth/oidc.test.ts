@@ -1,8 +1,7 @@
-/** Access tokens of the company's identity provider, on every surface: what they permit, and which are refused. */
+/** Access tokens of an OpenID Connect provider, on every API: what they permit, and which are refused. */
 import { createHmac } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -17,6 +16,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { AUDIENCE, startIssuer } from '../../support/issuer.ts'
 import type { Pair } from '../../support/issuer.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { refused } from '../../support/refused.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
@@ -65,7 +65,7 @@ function names({ body }: Reply<Answer>): string[] {
 	return (body as { name: string }[]).map(({ name }) => name).toSorted()
 }
 
-void t.test('rules give scopes for agents, and those of one rule do not reach the agents of another', async (t) => {
+void t.test('a rule gives its scopes for its agents only', async (t) => {
 	const { issuer, gateway, operator, get } = await start(t)
 	t.strictSame(names(await get(operator, '/v1/agents')), ['audit-a', 'other', 'team-a'])
 	t.equal((await get(operator, '/v1/auth/tokens')).status, 200)
@@ -105,7 +105,7 @@ void t.test('rules give scopes for agents, and those of one rule do not reach th
 	const path = `/v1/responses/${response.id}`
 	t.equal((await get(support, path)).status, 200)
 	const auditor = await issuer.sign({ realm: { roles: ['auditor'] } })
-	t.equal((await get(auditor, path)).status, 404, 'its own response, of an agent that this token is not for')
+	t.equal((await get(auditor, path)).status, 404, 'its own response, of an agent that this token does not permit')
 	refused(t, await run('team-a', support), { status: 429, code: 'rate_limited', says: /started its 2 runs/ })
 	const events = await eventually(async () => {
 		const { body } = await get(operator, '/v1/audit?actor=grace&event_type=run.started')
@@ -114,8 +114,8 @@ void t.test('rules give scopes for agents, and those of one rule do not reach th
 	t.match(events[0].payload.actor, { kind: 'oidc', id: 'grace' })
 })
 
-void t.test('streams, WebSockets and MCP take them, and end with them', async (t) => {
-	/** What the gateway does once it has run for as long as an MCP session may be idle. */
+void t.test('streams, WebSockets and MCP accept these tokens, and end with them', async (t) => {
+	/** Removes MCP sessions that have been idle for too long, as a timer of the gateway does. */
 	let forgetUnused: (() => void) | undefined
 	const timeout = globalThis.setTimeout
 	t.teardown(() => (globalThis.setTimeout = timeout))
@@ -167,7 +167,7 @@ void t.test('streams, WebSockets and MCP take them, and end with them', async (t
 			scopes_supported: ['openid', 'reports'],
 			bearer_methods_supported: ['header'],
 		},
-		'the scopes that clients ask the issuer for, which does not know those of the gateway',
+		'the scopes of the issuer, not those of the gateway',
 	)
 	const listed = await client.callTool({ name: 'list_agents', arguments: {} })
 	t.match(JSON.stringify(listed), /team-a/)
@@ -206,7 +206,7 @@ void t.test('streams, WebSockets and MCP take them, and end with them', async (t
 	t.equal(await pinged({ realm: { roles: ['auditor'] } }), 404, 'not with one that permits something else')
 })
 
-void t.test('what is open ends when the rules no longer permit the same', async (t) => {
+void t.test('open streams and sockets end when the rules no longer permit the same', async (t) => {
 	const { issuer, gateway } = await start(t)
 	const support = await issuer.sign({ groups: 'support', active: true })
 	const operator = await issuer.sign({ groups: 'operators' })
@@ -215,7 +215,7 @@ void t.test('what is open ends when the rules no longer permit the same', async 
 		t.teardown(() => stream.close())
 		return stream
 	}
-	const [ends, stays] = [await open(support), await open(operator)]
+	const [supportStream, operatorStream] = [await open(support), await open(operator)]
 	const legacy = (gateway.running.gateway.status.url('legacy') ?? '').replace('http', 'ws')
 	const headers = { authorization: `Bearer ${support}` }
 	const socket = new WebSocket(`${legacy}/api/agents/team-a/chat/ws`, { headers })
@@ -225,13 +225,13 @@ void t.test('what is open ends when the rules no longer permit the same', async 
 	const file = join(gateway.home, 'config/gateway.yaml')
 	writeFileSync(file, readFileSync(file, 'utf8').replace('[agents:read, runs:write, events:read]', '[agents:read]'))
 	await gateway.running.gateway.reload()
-	await Promise.all([ends.closed, socketClosed])
+	await Promise.all([supportStream.closed, socketClosed])
 	refused(t, await gateway.request('GET', '/v1/events/stream', { token: support }), { status: 403, code: 'forbidden' })
 	await gateway.request('POST', '/v1/agents', { token: operator, body: { name: 'team-d' } })
-	t.ok(await stays.waitFor((event) => event.agent_id === 'team-d'), 'that of another caller')
+	t.ok(await operatorStream.waitFor((event) => event.agent_id === 'team-d'), "another caller's stream continues")
 })
 
-void t.test('of one token, only what was opened with former rules ends', async (t) => {
+void t.test('of one token, only streams opened under former rules end', async (t) => {
 	const former = [{ when: { groups: 'support' }, scopes: ['*'] }]
 	const current = [{ when: { groups: 'support' }, scopes: ['events:read'] }]
 	const claims = { iss: 'https://login.example.com', sub: 'grace', exp: 4_000_000_000 }
@@ -244,7 +244,7 @@ void t.test('of one token, only what was opened with former rules ends', async (
 		table.enter(one)
 		return { one, ended: ended.promise }
 	}
-	// A request that was let in before the change may be entered after it.
+	// A request that was accepted before the change may be entered after it.
 	const before = open(former)
 	const stays = open(current)
 	const late = open(former)
@@ -287,7 +287,7 @@ void t.test('each invalid token is refused', async (t) => {
 		t.ok([401, 429].includes(reply.status), `${what}: ${reply.status}`)
 		t.notMatch(JSON.stringify(reply.body), token)
 	}
-	t.equal((await get(good, '/v1/agents')).status, 200, 'a valid one is taken all the same')
+	t.equal((await get(good, '/v1/agents')).status, 200, 'a valid token is still accepted')
 	// Refusals do not wait for their events.
 	const { events } = await eventually(
 		async () => (await get(operator, '/v1/audit?event_type=security.violation')).body,
@@ -297,25 +297,22 @@ void t.test('each invalid token is refused', async (t) => {
 	t.equal(gateway.running.gateway.status.storeTrouble(), null)
 })
 
-void t.test(
-	'keys are rotated: a new one is taken, an old one no longer, and no key is read for each token',
-	async (t) => {
-		const { issuer, get } = await start(t)
-		const old = await issuer.sign({ groups: 'operators' })
-		t.equal((await get(old, '/v1/agents')).status, 200)
-		t.equal(issuer.state.reads, 1)
-		issuer.keys.set('two', await generateKeyPair('ES256', { extractable: true }))
-		issuer.keys.delete('one')
-		const real = Date.now
-		t.teardown(() => (Date.now = real))
-		Date.now = () => real() + 60_000
-		t.equal((await get(await issuer.sign({ groups: 'operators' }, { kid: 'two' }), '/v1/agents')).status, 200)
-		t.equal((await get(old, '/v1/agents')).status, 401)
-		t.ok(issuer.state.reads <= 3)
-	},
-)
+void t.test('after a rotation only the new key is accepted, and keys are not read for each token', async (t) => {
+	const { issuer, get } = await start(t)
+	const old = await issuer.sign({ groups: 'operators' })
+	t.equal((await get(old, '/v1/agents')).status, 200)
+	t.equal(issuer.state.reads, 1)
+	issuer.keys.set('two', await generateKeyPair('ES256', { extractable: true }))
+	issuer.keys.delete('one')
+	const real = Date.now
+	t.teardown(() => (Date.now = real))
+	Date.now = () => real() + 60_000
+	t.equal((await get(await issuer.sign({ groups: 'operators' }, { kid: 'two' }), '/v1/agents')).status, 200)
+	t.equal((await get(old, '/v1/agents')).status, 401)
+	t.ok(issuer.state.reads <= 3)
+})
 
-void t.test('anonymous callers have few requests sent to the issuer at a time', async (t) => {
+void t.test('requests of anonymous callers to the issuer are limited', async (t) => {
 	let exchanges = 0
 	const issuer = createServer((request, response) => {
 		if (request.url === '/token') return void exchanges++
@@ -324,9 +321,7 @@ void t.test('anonymous callers have few requests sent to the issuer at a time', 
 			JSON.stringify({ issuer: url, authorization_endpoint: `${url}/begin`, token_endpoint: `${url}/token` }),
 		)
 	})
-	issuer.listen(0, '127.0.0.1')
-	await once(issuer, 'listening')
-	const url = `http://127.0.0.1:${(issuer.address() as AddressInfo).port}`
+	const { url, stop } = await listenOnLoopback(issuer)
 	const gateway = await startGateway({
 		config: `auth: {oidc: {issuer: '${url}', client_id: console, rules: [{when: {a: b}, scopes: ['*']}]}}\n`,
 	})
@@ -342,12 +337,11 @@ void t.test('anonymous callers have few requests sent to the issuer at a time', 
 	})
 	await eventually(() => exchanges + refused === answers.length)
 	t.strictSame({ exchanges, refused }, { exchanges: 32, refused: 8 })
-	issuer.closeAllConnections()
-	issuer.close()
+	await stop()
 	await Promise.all(answers)
 })
 
-void t.test('while the issuer cannot be reached, its tokens get 503, and the gateway its own', async (t) => {
+void t.test('while the issuer is unreachable, its tokens get 503, and other callers are served', async (t) => {
 	const issuer = await startIssuer(t)
 	issuer.state.isDown = true
 	const gateway: TestGateway = await startGateway({
@@ -360,7 +354,11 @@ void t.test('while the issuer cannot be reached, its tokens get 503, and the gat
 	t.ok(reply.headers.get('retry-after'))
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 200)
 	issuer.state.isDown = false
-	t.equal((await gateway.request('GET', '/v1/agents', { token })).status, 200, 'the audience is the own address')
+	t.equal(
+		(await gateway.request('GET', '/v1/agents', { token })).status,
+		200,
+		"the default audience is the gateway's address",
+	)
 })
 
 void t.test('a scope that no plugin declares is refused at the start', async (t) => {
@@ -369,7 +367,7 @@ void t.test('a scope that no plugin declares is refused at the start', async (t)
 	await t.rejects(startGateway({ config }), { message: /agents:raed/ })
 })
 
-void t.test('a gateway may change to token mode where a rule lets somebody administer it', async (t) => {
+void t.test('a change to token mode is accepted if a rule permits administration', async (t) => {
 	const rule = (more: string): string =>
 		`auth: {oidc: {issuer: 'https://login.example.com', rules: [{when: {a: b}, scopes: ['*']${more}}]}}\n`
 	const gateway = await startGateway({ config: rule('') })

@@ -1,14 +1,15 @@
-/** Answers as Server-Sent Events while they are made, over connections that serve several requests. */
+/** Responses as Server-Sent Events, on connections that serve several requests. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
 import type { OpenRequest, WaitingRequest } from '../../../plugins/auth/contract.ts'
 import { answerStream } from '../../../plugins/auth/open-answer.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { eventually } from '../../support/wait.ts'
 
 interface Making {
@@ -23,16 +24,16 @@ const PIECE = `data: ${'x'.repeat(64 * 1024)}\n\n`
 /** The last chunk of a body. */
 const END = '\r\n0\r\n\r\n'
 
-/** As where events are delivered: what follows from one of them comes in the same turn. */
+/** Like the delivery of events: what an event causes happens in the same turn. */
 const later = (work: () => void): void => void setImmediate(() => void Promise.resolve().then(work))
 
-/** A client that has asked for the stream which `make` makes, and reads nothing yet. Any other path answers `next`. */
+/** A client that has requested the stream that `make` writes, and reads nothing yet. Any other path returns `next`. */
 async function clientOf(t: Test, make: (making: Making) => void): Promise<Socket> {
 	const serve = (response: ServerResponse): Promise<void> => {
-		let own: OpenRequest | undefined
-		const open = { enter: (one: OpenRequest) => (own = one), leave() {} }
+		let entered: OpenRequest | undefined
+		const open = { enter: (one: OpenRequest) => (entered = one), leave() {} }
 		const client = { open, credentials: { scope: ['*'] }, response }
-		const beat = (): void => own?.beat?.(Number.POSITIVE_INFINITY)
+		const beat = (): void => entered?.beat?.(Number.POSITIVE_INFINITY)
 		const settings = { heartbeat_s: 60, stall_timeout_s: 60 }
 		return answerStream(openRedactor(), client as unknown as WaitingRequest, settings, (_signal, write) => {
 			const { promise, resolve } = Promise.withResolvers<string>()
@@ -44,17 +45,17 @@ async function clientOf(t: Test, make: (making: Making) => void): Promise<Socket
 		if (request.url === '/stream') void serve(response)
 		else response.end('next')
 	})
-	await once(server.listen(0, '127.0.0.1'), 'listening')
-	const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').setEncoding('latin1')
-	t.teardown(() => {
+	const { port, stop } = await listenOnLoopback(server)
+	const socket = connect(port, '127.0.0.1').setEncoding('latin1')
+	t.teardown(async () => {
 		socket.destroy()
-		server.close()
+		await stop()
 	})
 	socket.write('GET /stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
 	return socket
 }
 
-/** The body of the stream, and the answer to a second request on the same connection. */
+/** Returns the body of the stream, and the response to a second request on the same connection. */
 async function readBoth(socket: Socket): Promise<[body: string, next: string]> {
 	let text = ''
 	socket.on('data', (data: string) => (text += data))
@@ -65,7 +66,7 @@ async function readBoth(socket: Socket): Promise<[body: string, next: string]> {
 	return [body, next]
 }
 
-void t.test('a stream to a slow client ends once, also if its last events come together', async (t) => {
+void t.test('a stream to a slow client ends once, even if its last events arrive together', async (t) => {
 	let isFull = false
 	const socket = await clientOf(t, function make(making) {
 		isFull = making.response.socket?.writableNeedDrain === true
@@ -76,11 +77,11 @@ void t.test('a stream to a slow client ends once, also if its last events come t
 	await eventually(() => isFull)
 	const [body, next] = await readBoth(socket)
 	t.ok(body.endsWith('data: last piece\n\ndata: [DONE]\n\n'))
-	t.match(next, /^HTTP\/1.1 200 OK\r\n/, 'nothing comes between the answers')
+	t.match(next, /^HTTP\/1.1 200 OK\r\n/, 'nothing is sent between the responses')
 })
 
-void t.test('no heartbeat follows the end of a stream to a client that has not taken it yet', async (t) => {
-	let isBeaten = false
+void t.test('no heartbeat follows the end of a stream that the client has not read yet', async (t) => {
+	let isHeartbeatDone = false
 	const socket = await clientOf(t, function make(making) {
 		const isSlow = (making.response.socket?.writableLength ?? 0) > 0
 		if (!isSlow) {
@@ -90,15 +91,15 @@ void t.test('no heartbeat follows the end of a stream to a client that has not t
 		making.end('data: [DONE]\n\n')
 		setImmediate(() => {
 			making.beat()
-			isBeaten = true
+			isHeartbeatDone = true
 		})
 	})
-	await eventually(() => isBeaten)
+	await eventually(() => isHeartbeatDone)
 	const [, next] = await readBoth(socket)
-	t.match(next, /^HTTP\/1.1 200 OK\r\n/, 'nothing comes between the answers')
+	t.match(next, /^HTTP\/1.1 200 OK\r\n/, 'nothing is sent between the responses')
 })
 
-void t.test('a client gets all events of one turn, however many they are', async (t) => {
+void t.test('a client receives all events of one turn, however many', async (t) => {
 	const PIECES = 20
 	const socket = await clientOf(t, ({ write, end }) => {
 		for (let at = 0; at < PIECES; at++) write(PIECE)

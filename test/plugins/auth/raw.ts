@@ -1,19 +1,16 @@
-/** Requests byte by byte, for what a proper client would never send. */
+/** Raw requests, for what an HTTP client never sends. */
 import { connect } from 'node:net'
 import type { Answer } from '../../support/gateway.ts'
 
 export interface RawReply {
 	status: number
-	/** By name in lower case; the last of several. */
+	/** By name in lower case. Of several with one name, the last. */
 	headers: Record<string, string>
-	/** The parsed body; undefined where there is none, or none of JSON. */
+	/** The parsed body; undefined if it is not a JSON object. */
 	body: Answer
 }
 
-/**
- * Sends `head` (the request line and header lines) and reads the answer
- * to its end. `to`: another address of this machine than the one in `url`.
- */
+/** Sends `head` (the request line and header lines), and reads the response. `to`: an address of this machine instead of that in `url`. */
 export async function sendRaw(url: string, head: string[], to?: string): Promise<RawReply> {
 	const { hostname, port } = new URL(url)
 	const socket = connect(Number(port), to ?? hostname.replace(/^\[|\]$/g, ''))

@@ -1,11 +1,11 @@
-/** How many sessions of the console there may be. */
+/** The limit for sessions of the console. */
 import t from 'tap'
 import { sessionsOf } from '../../../plugins/auth/oidc/sessions.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 
 const claims = (sub: string) => ({ iss: 'https://login.example.com', sub, exp: 0 })
 
-void t.test('a person who signs in again and again ends earlier sessions, and none of others', async (t) => {
+void t.test('repeated logins end earlier sessions of the same person only', async (t) => {
 	const engine = openMemory()
 	t.teardown(() => engine[Symbol.asyncDispose]())
 	const sessions = sessionsOf(engine)

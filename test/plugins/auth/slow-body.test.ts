@@ -1,11 +1,11 @@
-/** Requests whose body comes later than their token is revoked. */
+/** Requests whose token is revoked before their body is complete. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { eventually } from '../../support/wait.ts'
 
-void t.test('a request is not carried out if its token is revoked before its body is complete', async (t) => {
+void t.test('a request is refused if its token is revoked before its body is complete', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const tokens = async (): Promise<number> => (await gateway.request('GET', '/v1/auth/tokens')).body.tokens.length
@@ -41,5 +41,5 @@ void t.test('a request is not carried out if its token is revoked before its bod
 	t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${made.body.id}`)).status, 200)
 	late.complete()
 	t.match(await late.answer, /^HTTP\/1\.1 401 [^]*www-authenticate: Bearer[^]*the token is no longer valid/i)
-	t.equal(await tokens(), 2, 'it did not create another token')
+	t.equal(await tokens(), 2, 'no token was created')
 })

@@ -1,4 +1,4 @@
-/** The rules of the token service that take too long, or too many tokens, to see over HTTP. */
+/** Rules of the token service that need too much time, or too many tokens, for a test over HTTP. */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000
 const forever = { scopes: ['agents:read'], expires_at: null }
 const log = openLog({ level: 'silent', format: 'json' })
 
-void t.test('refuses the 10,001st token, and takes one again once old ones have ended long ago', async (t) => {
+void t.test('refuses the 10,001st token, until old ones have expired for long enough', async (t) => {
 	const { store, tokens } = service(t)
 	await seed(store, 10_000, null)
 	await t.rejects(tokens.create(forever), { code: 'conflict', message: /10000 tokens already/ })
@@ -24,7 +24,7 @@ void t.test('refuses the 10,001st token, and takes one again once old ones have 
 	t.match(await tokens.create(forever), { token: /^svc_/ })
 })
 
-void t.test('sweeps out what ended more than 90 days ago, text and all, and nothing else', async (t) => {
+void t.test('removes tokens that ended more than 90 days ago, and nothing else', async (t) => {
 	const { store, tokens } = service(t)
 	await seed(store, 1, daysAgo(91))
 	await seed(store, 1, daysAgo(89), 1)
@@ -40,23 +40,20 @@ void t.test('sweeps out what ended more than 90 days ago, text and all, and noth
 	t.equal((await tokens.find(seededText(2)))?.status, 'active')
 })
 
-void t.test(
-	'of a hundred that must each be the first token, one gets through; the bootstrap never opens again',
-	async (t) => {
-		const { tokens } = service(t)
-		t.equal(await tokens.noneYet(), true)
-		const results = await Promise.allSettled(Array.from({ length: 100 }, () => tokens.create(forever, true)))
-		const made = results.filter((result) => result.status === 'fulfilled')
-		t.equal(made.length, 1)
-		for (const result of results) if (result.status === 'rejected') t.match(result.reason, { code: 'unauthorized' })
-		t.equal((await tokens.list()).length, 1)
-		await tokens.revoke(made[0]?.value.id ?? '')
-		t.equal(await tokens.noneYet(), false)
-		await t.rejects(tokens.create(forever, true), { code: 'unauthorized' })
-	},
-)
+void t.test('creates one of a hundred concurrent first tokens; the bootstrap never opens again', async (t) => {
+	const { tokens } = service(t)
+	t.equal(await tokens.noneYet(), true)
+	const results = await Promise.allSettled(Array.from({ length: 100 }, () => tokens.create(forever, true)))
+	const made = results.filter((result) => result.status === 'fulfilled')
+	t.equal(made.length, 1)
+	for (const result of results) if (result.status === 'rejected') t.match(result.reason, { code: 'unauthorized' })
+	t.equal((await tokens.list()).length, 1)
+	await tokens.revoke(made[0]?.value.id ?? '')
+	t.equal(await tokens.noneYet(), false)
+	await t.rejects(tokens.create(forever, true), { code: 'unauthorized' })
+})
 
-void t.test('tells of a token by its id, once for each change, and never by its text', async (t) => {
+void t.test('reports each change of a token once, by its id, without its text', async (t) => {
 	const { tokens, events } = service(t)
 	const { id, token } = await tokens.create(forever)
 	await tokens.revoke(id)
@@ -68,12 +65,12 @@ void t.test('tells of a token by its id, once for each change, and never by its 
 	t.notOk(JSON.stringify(events).includes(token))
 })
 
-void t.test('hands the token out even where its event cannot be recorded', async (t) => {
+void t.test('returns the token even if its event cannot be recorded', async (t) => {
 	const { tokens } = service(t, () => Promise.reject(new Error('the disk is full')))
 	t.match(await tokens.create(forever), { token: /^svc_[A-Za-z0-9_-]{43}$/ })
 })
 
-void t.test('says of open streams whether their caller is still good', async (t) => {
+void t.test('checks whether the caller of an open stream is still valid', async (t) => {
 	const { tokens } = service(t)
 	const mode = (auth_mode: 'loopback' | 'token') =>
 		callersOf(
@@ -84,22 +81,22 @@ void t.test('says of open streams whether their caller is still good', async (t)
 			() => [],
 		)
 	const [loopback, token] = [mode('loopback'), mode('token')]
-	const nobody = { token_id: null, scope: ['*'], actor: { kind: 'local' as const }, local: true }
-	t.equal(await loopback.check(nobody), true)
-	t.equal(await token.check(nobody), false, 'loopback was switched off')
+	const local = { token_id: null, scope: ['*'], actor: { kind: 'local' as const }, local: true }
+	t.equal(await loopback.check(local), true)
+	t.equal(await token.check(local), false, 'loopback was switched off')
 
 	const { id, scopes } = await tokens.create(forever)
-	const somebody = { token_id: id, scope: scopes, actor: { kind: 'token' as const, id }, local: true }
-	t.equal(await token.check(somebody), true)
+	const caller = { token_id: id, scope: scopes, actor: { kind: 'token' as const, id }, local: true }
+	t.equal(await token.check(caller), true)
 	await tokens.revoke(id)
-	t.equal(await loopback.check(somebody), false, 'revoked, local or not')
-	t.equal(await loopback.check({ ...somebody, token_id: 'none' }), false)
+	t.equal(await loopback.check(caller), false, 'revoked, local or not')
+	t.equal(await loopback.check({ ...caller, token_id: 'none' }), false)
 
 	const brief = await tokens.create({ scopes, expires_at: new Date(Date.now() - 1).toISOString() })
-	t.equal(await loopback.check({ ...somebody, token_id: brief.id }), false, 'expired')
+	t.equal(await loopback.check({ ...caller, token_id: brief.id }), false, 'expired')
 })
 
-void t.test('knows who asks for a WebSocket upgrade, and what the caller lacks', async (t) => {
+void t.test('authenticates a WebSocket upgrade, and checks its scopes', async (t) => {
 	const { tokens } = service(t)
 	const callers = callersOf(
 		{ auth_mode: 'token', allowed_hosts: [], cors_origins: [], oidc: null, host: '127.0.0.1' },
@@ -123,7 +120,7 @@ void t.test('knows who asks for a WebSocket upgrade, and what the caller lacks',
 	await t.rejects(callers.authenticate(upgrade({})), { code: 'invalid_request', message: /one Host/ })
 })
 
-void t.test('reads ISO 8601 in its common forms, as UTC where no zone is named, and nothing else', async (t) => {
+void t.test('accepts ISO 8601 in its common forms, by default in UTC, and nothing else', async (t) => {
 	const good: Record<string, string> = {
 		'2030-01-31': '2030-01-31T00:00:00.000Z',
 		'2030-01-31T12:00': '2030-01-31T12:00:00.000Z',
@@ -163,7 +160,7 @@ function seededText(number: number): string {
 	return `svc_${String(number).padStart(43, '0')}`
 }
 
-/** Records as the service writes them; `from` is the first's number. */
+/** Stores records as the service does. `from`: the number of the first. */
 async function seed(store: Store, count: number, expires_at: string | null, from = 0): Promise<void> {
 	let ops: Op[] = []
 	for (let number = from; number < from + count; number++) {
@@ -182,7 +179,7 @@ function daysAgo(days: number): string {
 	return new Date(Date.now() - days * DAY_MS).toISOString()
 }
 
-/** As much of a request as authentication looks at. */
+/** The parts of a request that authentication reads. */
 function upgrade(headers: Record<string, string>): IncomingMessage {
 	return {
 		headers,
