@@ -1,4 +1,4 @@
-/** Backups over HTTP: taking, listing, removing, their schedule and what keeps one from being made. */
+/** Backups over HTTP: creation, listing, removal, schedule and failures. */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
@@ -28,6 +28,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -37,7 +38,7 @@ function call(method: string, path: string, options?: RequestOptions): Promise<R
 	return gateway.request(method, path, options)
 }
 
-void t.test('a backup is taken, listed, told as an event and removed', async (t) => {
+void t.test('a backup is created, listed, reported as an event and removed', async (t) => {
 	const stream = await openStream(gateway.url)
 	t.teardown(() => stream.close())
 	t.strictSame((await call('GET', '/v1/backups')).body, {
@@ -59,10 +60,10 @@ void t.test('a backup is taken, listed, told as an event and removed', async (t)
 	t.equal((await call('DELETE', `/v1/backups/${id}`)).status, 204)
 	t.match((await stream.waitFor('backup.removed')).payload, { backup_id: id, reason: 'request' })
 	refused(t, await call('DELETE', `/v1/backups/${id}`), { status: 404, code: 'not_found' })
-	t.strictSame(readdirSync(join(home, 'backups')), [], 'nothing else lies there')
+	t.strictSame(readdirSync(join(home, 'backups')), [], 'no other file is left')
 })
 
-void t.test('one is made at a time', async (t) => {
+void t.test('one backup is made at a time', async (t) => {
 	const replies = await Promise.all(Array.from({ length: 4 }, () => call('POST', '/v1/backups', { body: {} })))
 	t.strictSame(replies.map(({ status }) => String(status)).toSorted(), ['201', '409', '409', '409'])
 	for (const reply of replies.filter(({ status }) => status === 409))
@@ -70,7 +71,7 @@ void t.test('one is made at a time', async (t) => {
 	for (const { id } of (await call('GET', '/v1/backups')).body.backups) await call('DELETE', `/v1/backups/${id}`)
 })
 
-void t.test('ids are ids, and never lead anywhere', async (t) => {
+void t.test('an id cannot name any other file', async (t) => {
 	write(home, { 'backups/keep.txt': 'keep', 'backups/svc-backup-x.tar.gz': 'keep' })
 	for (const id of [
 		'..%2Fconfig%2Fgateway.yaml',
@@ -90,7 +91,7 @@ void t.test('ids are ids, and never lead anywhere', async (t) => {
 	rmSync(join(home, 'backups'), { recursive: true })
 })
 
-void t.test('what has the name of a backup and is none is shown as that', async (t) => {
+void t.test('a file that only has the name of a backup is listed as unreadable', async (t) => {
 	const { body } = await call('POST', '/v1/backups')
 	write(home, { 'backups/svc-backup-20200101T000000000Z.tar.gz': 'no backup' })
 	const listing = (await call('GET', '/v1/backups')).body
@@ -100,7 +101,7 @@ void t.test('what has the name of a backup and is none is shown as that', async 
 	t.equal((await call('DELETE', `/v1/backups/${body.id}`)).status, 204)
 })
 
-void t.test('links that lead out of the home stay behind, and so does what an ended process left', async (t) => {
+void t.test('links out of the home are omitted, and leftovers of an earlier process are removed', async (t) => {
 	const outside = folderFor(t)
 	write(outside, { 'secret.txt': 'not yours', 'folder/x.txt': 'not yours' })
 	write(home, { 'skills/real.md': 'real', 'skills/run.sh': '#!/bin/sh\n' })
@@ -132,7 +133,7 @@ void t.test('links that lead out of the home stay behind, and so does what an en
 	mkdirSync(join(home, 'skills'))
 })
 
-void t.test('a folder that cannot be used is said, also as an event', async (t) => {
+void t.test('an unusable folder is reported, also as an event', async (t) => {
 	const stream = await openStream(gateway.url)
 	t.teardown(() => stream.close())
 	const folder = join(home, 'backups')
@@ -143,10 +144,10 @@ void t.test('a folder that cannot be used is said, also as an event', async (t) 
 	t.match((await stream.waitFor('backup.failed')).payload, { trigger: 'request', message: reply.body.message })
 	rmSync(folder)
 	renameSync(`${folder}-away`, folder)
-	t.equal((await call('POST', '/v1/backups')).status, 201, 'and the next one goes well')
+	t.equal((await call('POST', '/v1/backups')).status, 201, 'the next one succeeds')
 })
 
-void t.test('only callers with the scope * may do any of it', async (t) => {
+void t.test('every route requires the scope *', async (t) => {
 	const every = [
 		'agents:read',
 		'agents:write',
@@ -167,7 +168,7 @@ void t.test('only callers with the scope * may do any of it', async (t) => {
 	t.equal((await call('GET', '/v1/backups', { token: all })).status, 200)
 })
 
-void t.test('a schedule that is none refuses the change, a sound one shows when it comes', async (t) => {
+void t.test('an invalid schedule is refused; a valid one shows its next time', async (t) => {
 	const change = async (section: string): Promise<string | null> => {
 		write(home, { 'config/gateway.yaml': `# changed\nbackups:\n${section}` })
 		await gateway.running.gateway.reload().catch(() => {})
@@ -186,15 +187,15 @@ void t.test('a schedule that is none refuses the change, a sound one shows when 
 	t.notOk((await readManifest(made.file)).members.some(({ path }) => path.startsWith('keys/')))
 })
 
-type Parts = Parameters<typeof openBackups>[0]
+type BackupContext = Parameters<typeof openBackups>[0]
 
-/** The plugin's service on an engine of its own, with what it says. */
+/** The plugin's service on a new engine, with its events and troubles. */
 async function service(t: Test, settings: Partial<BackupSettings> = {}) {
 	const folder = folderFor(t)
 	write(folder, { 'home/config/gateway.yaml': '{}\n' })
 	const engine = await openLmdb({ path: join(folder, 'home/data') })
 	t.teardown(() => engine[Symbol.asyncDispose]())
-	const said: { type: string; payload: Record<string, unknown> }[] = []
+	const events: { type: string; payload: Record<string, unknown> }[] = []
 	const troubles: (string | null)[] = []
 	const abort = new AbortController()
 	const releases: (() => unknown)[] = []
@@ -213,59 +214,63 @@ async function service(t: Test, settings: Partial<BackupSettings> = {}) {
 		signal: abort.signal,
 		log: { error() {}, warn() {} },
 		async emit({ event_type, payload }: { event_type: string; payload: Record<string, unknown> }) {
-			said.push({ type: event_type, payload })
+			events.push({ type: event_type, payload })
 		},
 		trouble: (message: string | null) => void troubles.push(message),
 		defer: (release: () => unknown) => void releases.push(release),
-	} as unknown as Parts
+	} as unknown as BackupContext
 	const release = async (): Promise<void> => {
 		abort.abort()
 		for (const one of releases.toReversed()) await one()
 	}
-	return { backups: openBackups(ctx), said, troubles, folder: join(folder, 'backups'), release, ctx }
+	return { backups: openBackups(ctx), events, troubles, folder: join(folder, 'backups'), release, ctx }
 }
 
-void t.test('retention removes the oldest scheduled ones of this home, and nothing else', async (t) => {
-	const { said, folder, ctx } = await service(t)
-	const asked: (() => Promise<void>)[] = []
-	const backups = openBackups(ctx, (_settings, take) => {
-		asked.push(take)
+/** The service with a schedule whose backups the test takes. */
+function openScheduled(ctx: BackupContext) {
+	let take = (): Promise<void> => Promise.resolve()
+	const backups = openBackups(ctx, (_settings, handle) => {
+		take = handle
 		return { next: () => null, stop: () => {} }
 	})
-	const scheduled = asked[0] as () => Promise<void>
+	return { backups, take }
+}
+
+void t.test('retention removes the oldest scheduled backups of this home, and nothing else', async (t) => {
+	const { events, folder, ctx } = await service(t)
+	const { backups, take } = openScheduled(ctx)
 	const first = await backups.create('request')
 	const foreign = await backups.create('schedule')
-	for (let n = 0; n < 2; n++) await scheduled()
+	for (let n = 0; n < 2; n++) await take()
 	const { backups: left } = await backups.list()
 	t.strictSame(
 		left.map(({ trigger }) => trigger),
 		['request', 'schedule'],
 	)
 	t.equal(left[0]?.id, first.id)
-	t.equal(said.filter(({ type, payload }) => type === 'backup.removed' && payload['reason'] === 'retention').length, 2)
+	t.equal(
+		events.filter(({ type, payload }) => type === 'backup.removed' && payload['reason'] === 'retention').length,
+		2,
+	)
 	t.notOk(existsSync(foreign.file))
 	t.ok(readdirSync(folder).every((name) => name.startsWith('svc-backup-')))
 })
 
-void t.test('one that was made while the clock was ahead does not cost the new ones', async (t) => {
+void t.test('a backup made while the clock was ahead does not displace new ones', async (t) => {
 	const { folder, ctx } = await service(t)
-	let take: (() => Promise<void>) | undefined
-	const backups = openBackups(ctx, (_settings, handle) => {
-		take = handle
-		return { next: () => null, stop: () => {} }
-	})
+	const { backups, take } = openScheduled(ctx)
 	const id = '20990101T000000000Z'
 	const about = { id, created_at: '2099-01-01T00:00:00.000Z', trigger: 'schedule' } as const
 	mkdirSync(folder)
-	const ahead = forgedManifest([], { ...about, origin: originOf(ctx.gateway.home) })
-	await forge(join(folder, `svc-backup-${id}.tar.gz`), ahead, [])
-	await take?.()
+	const manifest = forgedManifest([], { ...about, origin: originOf(ctx.gateway.home) })
+	await forge(join(folder, `svc-backup-${id}.tar.gz`), manifest, [])
+	await take()
 	const { backups: left } = await backups.list()
 	t.equal(left.length, 1)
 	t.ok(Date.parse(left[0]?.created_at ?? '') <= Date.now())
 })
 
-void t.test('a home is the same one under another name of the machine', async (t) => {
+void t.test('the origin of a home is stable, and unique', async (t) => {
 	const { ctx } = await service(t)
 	const before = originOf(ctx.gateway.home)
 	t.equal(originOf(ctx.gateway.home), before)
@@ -274,7 +279,7 @@ void t.test('a home is the same one under another name of the machine', async (t
 	t.equal(statSync(join(other, 'run/backup-origin')).mode & 0o777, 0o600)
 })
 
-void t.test('a pipe in the folder holds nobody up', { skip: process.platform === 'win32' }, async (t) => {
+void t.test('a pipe in the folder does not block the list', { skip: process.platform === 'win32' }, async (t) => {
 	const { backups, folder } = await service(t)
 	mkdirSync(folder)
 	const ids = Array.from({ length: 8 }, (_, n) => `2020010${n}T000000000Z`)
@@ -287,7 +292,7 @@ void t.test('a pipe in the folder holds nobody up', { skip: process.platform ===
 	t.match(unreadable[0]?.message, /not a regular file/)
 })
 
-void t.test('no link brings a key along that stays behind, and other files in keys/ are no key', async (t) => {
+void t.test('a link does not bring an excluded key along, and other files in keys/ are not keys', async (t) => {
 	const { ctx } = await service(t)
 	const { home } = ctx.gateway
 	write(home, { 'keys/vault.key': 'key', 'skills/a.md': 'a', 'plugins/b/b.js': 'b' })
@@ -309,24 +314,20 @@ void t.test('no link brings a key along that stays behind, and other files in ke
 	t.equal((await openBackups(ctx).create('request')).includes_key, false)
 })
 
-void t.test('a scheduled one that fails is shown as trouble until the next goes well', async (t) => {
-	const { troubles, folder, ctx, said } = await service(t)
-	let take: (() => Promise<void>) | undefined
-	openBackups(ctx, (_settings, handle) => {
-		take = handle
-		return { next: () => null, stop: () => {} }
-	})
+void t.test('a scheduled backup that fails is shown as trouble until the next succeeds', async (t) => {
+	const { troubles, folder, ctx, events } = await service(t)
+	const { take } = openScheduled(ctx)
 	writeFileSync(folder, 'in the way')
-	await take?.()
+	await take()
 	t.match(troubles.at(-1), /scheduled backup failed.*backups/)
-	t.match(said.at(-1), { type: 'backup.failed', payload: { trigger: 'schedule' } })
+	t.match(events.at(-1), { type: 'backup.failed', payload: { trigger: 'schedule' } })
 	rmSync(folder)
-	await take?.()
+	await take()
 	t.equal(troubles.at(-1), null)
 })
 
-void t.test('the key of the vault is that of the same moment as the database', async (t) => {
-	const { ctx, backups, said, folder } = await service(t)
+void t.test('the vault key and the database are of the same moment', async (t) => {
+	const { ctx, backups, events, folder } = await service(t)
 	const key = join(ctx.gateway.home, 'keys/vault.key')
 	write(ctx.gateway.home, { 'keys/vault.key': 'old' })
 	const { snapshots } = ctx
@@ -348,11 +349,11 @@ void t.test('the key of the vault is that of the same moment as the database', a
 	t.equal(readFileSync(join(into, 'keys/vault.key'), 'utf8'), 'new 1')
 	changes = Infinity
 	await t.rejects(backups.create('request'), { code: 'backup_failed', message: /changed during every attempt/ })
-	t.match(said.at(-1), { type: 'backup.failed' })
+	t.match(events.at(-1), { type: 'backup.failed' })
 	t.equal(readdirSync(folder).length, 1)
 })
 
-void t.test('backups that lie among the plugins are not in the next one', async (t) => {
+void t.test('backups in the plugins folder are not in the next one', async (t) => {
 	const { ctx } = await service(t)
 	const folder = join(ctx.gateway.home, 'plugins/mine/backups')
 	write(ctx.gateway.home, { 'plugins/mine/index.js': '' })
@@ -365,10 +366,10 @@ void t.test('backups that lie among the plugins are not in the next one', async 
 		(await readManifest(file)).members.map(({ path }) => path),
 		['config/gateway.yaml', 'plugins/mine/index.js', 'data/data.mdb'],
 	)
-	t.notOk(existsSync(join(folder, '.verify-left')), 'what an ended verification left is cleared away')
+	t.notOk(existsSync(join(folder, '.verify-left')), 'the leftover of an earlier verification is removed')
 })
 
-void t.test('the clock takes backups, one at a time, until it is stopped', async (t) => {
+void t.test('a schedule takes backups, one at a time, until it is stopped', async (t) => {
 	const { promise, resolve } = Promise.withResolvers<void>()
 	let taken = 0
 	const schedule = takeOnSchedule({ schedule: '* * * * * *', timezone: 'UTC' }, async () => {
@@ -376,24 +377,24 @@ void t.test('the clock takes backups, one at a time, until it is stopped', async
 		await promise
 	})
 	t.ok(Date.parse(schedule.next() ?? '') > Date.now() - 1)
-	while (taken === 0) await new Promise((soon) => setTimeout(soon, 5))
+	await eventually(() => taken > 0)
 	schedule.stop()
 	resolve()
 	t.equal(taken, 1)
 	t.equal(schedule.next(), null)
 })
 
-void t.test('without room nothing is begun', async (t) => {
-	const { backups, folder, said } = await service(t, { min_free_mib: 1024 ** 3 })
+void t.test('without enough free space no backup is begun', async (t) => {
+	const { backups, folder, events } = await service(t, { min_free_mib: 1024 ** 3 })
 	await t.rejects(backups.create('request'), {
 		code: 'storage_full',
 		message: /MiB are free and \d+ MiB must stay free/,
 	})
 	t.strictSame(readdirSync(folder), [])
-	t.equal(said.at(-1)?.type, 'backup.failed')
+	t.equal(events.at(-1)?.type, 'backup.failed')
 })
 
-void t.test('a disk that becomes full meanwhile is said, and nothing is left on it', async (t) => {
+void t.test('a disk that becomes full is reported, and nothing is left on it', async (t) => {
 	const { ctx } = await service(t)
 	const folder = folderFor(t)
 	if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', folder]).status !== 0)
@@ -404,19 +405,19 @@ void t.test('a disk that becomes full meanwhile is said, and nothing is left on 
 	for (const fill of [0, 250_000]) {
 		write(folder, { filler: Buffer.alloc(fill) })
 		const config = { ...ctx.config, folder, min_free_mib: -64 }
-		const backups = openBackups({ ...ctx, snapshots, config } as Parts)
+		const backups = openBackups({ ...ctx, snapshots, config } as BackupContext)
 		await t.rejects(backups.create('request'), { code: 'storage_full' }, String(fill))
 		t.strictSame(readdirSync(folder), ['filler'])
 	}
 	await ctx.snapshots.take(folderFor(t))
 })
 
-void t.test('what is under way when the plugin stops breaks off, and leaves nothing', async (t) => {
+void t.test('a stop of the plugin cancels a backup in progress, which leaves nothing', async (t) => {
 	const { backups, folder, release } = await service(t)
-	const failing = backups.create('request').catch((error: unknown) => error)
+	const creation = backups.create('request').catch((error: unknown) => error)
 	while (!existsSync(folder) || readdirSync(folder).length === 0) await new Promise((soon) => setImmediate(soon))
 	await release()
-	const error = await failing
+	const error = await creation
 	t.ok(error instanceof Fault && error.code === 'backup_failed', String(error))
 	t.match((error as Fault).message, /was cancelled/)
 	t.strictSame(existsSync(folder) ? readdirSync(folder) : [], [])
