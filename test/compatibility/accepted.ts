@@ -1,13 +1,13 @@
-/** Whether each break since the last release is one that the changelog announces. */
+/** Checks that the changelog announces each break since the last release. */
 
 export interface Accepted {
-	/** Under the bold title of an entry in "Breaking changes" of CHANGELOG.md: the breaks that it announces. */
+	/** By the bold title of an entry in "Breaking changes" of CHANGELOG.md: the breaks that it announces. */
 	listed: Record<string, string[]>
-	/** Under the reason why nobody has to change anything: differences that only look like a break. */
+	/** By the reason why nobody has to change anything: differences that only look like a break. */
 	harmless: Record<string, string[]>
 }
 
-/** What is wrong, a line each; empty if every break is accepted, and everything accepted is a break. */
+/** Lists the problems; empty if every break is accepted, and everything accepted is a break. */
 export function verdict(breaks: readonly string[], { listed, harmless }: Accepted, changelog: string): string[] {
 	const titles = breakingTitles(changelog)
 	const known = [...Object.values(listed), ...Object.values(harmless)].flat()
@@ -18,7 +18,9 @@ export function verdict(breaks: readonly string[], { listed, harmless }: Accepte
 				(one) =>
 					`${one}\n  Undo it, or announce it under "Breaking changes" of CHANGELOG.md and add it to accepted.json under that title.`,
 			),
-		...known.filter((one) => !breaks.includes(one)).map((one) => `accepted.json lists what is no break: ${one}`),
+		...known
+			.filter((one) => !breaks.includes(one))
+			.map((one) => `accepted.json lists a change that is not a break: ${one}`),
 		...Object.keys(listed)
 			.filter((title) => !titles.includes(title))
 			.map((title) => `"Breaking changes" of CHANGELOG.md has no entry **${title}.**`),
@@ -32,7 +34,7 @@ export function breakingTitles(changelog: string): string[] {
 	return [...section.matchAll(/^- \*\*(.+?)\.\*\*/gm)].map(([, title = '']) => title)
 }
 
-/** The least part of a version that must grow: before 1.0 a minor version may break, from then on a major one. */
+/** The smallest part of the version that must be raised: before 1.0, a minor version may break; later, only a major one. */
 export function leastStep(version: string, titles: readonly string[]): 'major' | 'minor' | 'patch' {
 	if (titles.length === 0) return 'patch'
 	return version.startsWith('0.') ? 'minor' : 'major'

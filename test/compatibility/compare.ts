@@ -1,9 +1,9 @@
-/** What an author of a client, a configuration or a script has to change between two versions. */
+/** Changes between two versions that break a client, a configuration or a script. */
 import { compareSchemas } from './schemas.ts'
 import type { Comparison } from './schemas.ts'
 import type { Api, Operation, Response, Surface, Usage } from './surface.ts'
 
-/** Everything that breaks, a line each, such as `event run.queued.conversation: was removed`; the contract of plugins is not compared here. */
+/** Lists the breaks, such as `event run.queued.conversation: was removed`, except those of the contract of plugins. */
 export function breaksBetween(released: Omit<Surface, 'types'>, current: Omit<Surface, 'types'>): string[] {
 	const breaks = [
 		...breaksOfApi(released.api, current.api),

@@ -1,4 +1,4 @@
-/** What breaks since the last release, and whether the changelog announces all of it. */
+/** Breaks since the last release. The changelog must announce all of them. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { acceptedBreaks, releasedSurface } from './released.ts'
@@ -104,7 +104,7 @@ void t.test('planted breaks are found: in a route, an event, a setting, a comman
 	}
 })
 
-void t.test('what only adds is no break', async (t) => {
+void t.test('an addition is not a break', async (t) => {
 	const to = structuredClone(current)
 	to.api.paths['/v1/extra'] = { get: { responses: {} } }
 	schema(to.api, 'AgentDetails').properties = {
@@ -120,7 +120,7 @@ void t.test('what only adds is no break', async (t) => {
 	t.strictSame(breaksBetween(current, to), [])
 })
 
-// What a tool's call has changes the tool, too, and what takes tools.
+// A change of `ToolCall` also changes `ToolDefinition`, and everything that accepts tools.
 void t.test('planted breaks of the contract of plugins are found', async (t) => {
 	const to = structuredClone(current)
 	edit(to, 'core/plugin.d.ts', 'emit(event: NewEvent, agent?: string)', 'emit(event: NewEvent, agent: string)')
@@ -143,7 +143,7 @@ void t.test('planted breaks of the contract of plugins are found', async (t) => 
 	])
 })
 
-void t.test('an accepted break has an entry in the changelog, and is one', async (t) => {
+void t.test('an accepted break must exist, and have an entry in the changelog', async (t) => {
 	const text =
 		'# Changelog\n\n## [Unreleased]\n\n### Breaking changes\n\n- **Events.** Gone.\n\n### Added\n\n- **More.** Yes.\n'
 	const older = '## [0.1.0]\n\n### Breaking changes\n\n- **Old.** Gone.\n'
@@ -151,7 +151,7 @@ void t.test('an accepted break has an entry in the changelog, and is one', async
 	const accepted = { listed: { Events: [line] }, harmless: {} }
 	t.strictSame(breakingTitles(`${text}\n${older}`), ['Events'])
 	t.strictSame(verdict([line], accepted, text), [])
-	t.match(verdict([], accepted, text), [/lists what is no break: event run\.queued/])
+	t.match(verdict([], accepted, text), [/lists a change that is not a break: event run\.queued/])
 	t.match(verdict([line], { listed: { Old: [line] }, harmless: {} }, `${text}\n${older}`), [/no entry \*\*Old\.\*\*/])
 	t.strictSame(verdict([line], { listed: {}, harmless: { 'Nobody had it.': [line] } }, text), [])
 	t.equal(leastStep('0.1.0', ['Events']), 'minor')
@@ -162,39 +162,39 @@ void t.test('an accepted break has an entry in the changelog, and is one', async
 type Api = Surface['api']
 
 function operation(api: Api, path: string, method: string) {
-	return there(api.paths[path]?.[method])
+	return existing(api.paths[path]?.[method])
 }
 
 function parameter(api: Api, path: string, name: string) {
-	return there(operation(api, path, 'get').parameters?.find((one) => one.name === name))
+	return existing(operation(api, path, 'get').parameters?.find((one) => one.name === name))
 }
 
 function body(api: Api, path: string, method: string): Schema {
-	return there(operation(api, path, method).requestBody?.content['application/json']?.schema)
+	return existing(operation(api, path, method).requestBody?.content['application/json']?.schema)
 }
 
 function schema(api: Api, name: string, field?: string): Schema {
-	const found = there(api.components.schemas[name])
-	return field === undefined ? found : there(found.properties?.[field])
+	const found = existing(api.components.schemas[name])
+	return field === undefined ? found : existing(found.properties?.[field])
 }
 
 function setting(settings: Schema, section: string, name: string): Schema {
-	return there(settings.properties?.[section]?.properties?.[name])
+	return existing(settings.properties?.[section]?.properties?.[name])
 }
 
 function remove(list: string[] | undefined, item: string): void {
-	const at = there(list).indexOf(item)
+	const at = existing(list).indexOf(item)
 	if (at < 0) throw new Error(`there is no ${item} to remove`)
-	there(list).splice(at, 1)
+	existing(list).splice(at, 1)
 }
 
 function edit({ types }: Surface, file: string, from: string, to: string): void {
-	const text = there(types[file])
+	const text = existing(types[file])
 	if (!text.includes(from)) throw new Error(`${file} has no "${from}"`)
 	types[file] = text.replace(from, to)
 }
 
-function there<T>(value: T | undefined): T {
-	if (value === undefined) throw new Error('the plant has no place')
+function existing<T>(value: T | undefined): T {
+	if (value === undefined) throw new Error('there is nothing to change')
 	return value
 }

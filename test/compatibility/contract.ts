@@ -1,4 +1,4 @@
-/** What an author of a plugin has to change: the types of the contract, compared by the compiler itself. */
+/** Changes that break a plugin: the compiler compares the types of the contract. */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const parts = ['events', 'gateway', 'redactor', 'snapshots', 'store', 'toolbox']
 const forBuiltIn = ['pool', 'queue', 'openRun', 'openWriter', 'journal']
 
-/** What plugins are given, each as a type of the contract: everything there stays, and gives no less and takes no less. */
+/** What plugins receive, as types of the contract. Every member must stay, return no less and accept no less. */
 const given: Record<string, (contract: string) => string> = {
 	Context: (from) => `Omit<${from}.Context, ${[...parts, ...forBuiltIn].map((one) => `'${one}'`).join(' | ')}>`,
 	...Object.fromEntries(parts.map((part) => [`Context_${part}`, (from: string) => `${from}.Context['${part}']`])),
@@ -26,7 +26,7 @@ const given: Record<string, (contract: string) => string> = {
 		]),
 	),
 }
-/** What plugins provide: what was whole is still whole, and nothing of it is refused. */
+/** What plugins provide. A value that was complete must still be complete, and accepted. */
 const provided = [
 	'Plugin',
 	'ToolDefinition',
@@ -58,7 +58,7 @@ type Lost<From, To> = {
 type Unmet<From, To> = {
 	[K in keyof To]-?: K extends keyof From ? Differs<From[K], To[K], K> : {} extends Pick<To, K> ? never : K
 }[keyof To] | Exclude<keyof From, keyof To>
-// An error shows the members of a text, and only the name of another type.
+// An error lists the members of a union of strings, but only the name of any other type.
 type Named<Member> = \`\${Member & string}\`
 type LostServices = {
 	[S in keyof Old.Services]: S extends keyof New.Services

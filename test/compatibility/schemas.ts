@@ -1,4 +1,4 @@
-/** Whether data that fitted one JSON Schema still fits another: as much of it as the API's document and gateway.yaml use. */
+/** Whether data that fitted one JSON Schema still fits another. Supports the keywords that the API's document and gateway.yaml use. */
 
 export interface Schema {
 	$ref?: string
@@ -36,7 +36,7 @@ export interface Comparison {
 	definitions: Definitions
 	/** `read`: what the gateway accepts; `written`: what it sends. */
 	direction: 'read' | 'written'
-	/** True: a changed default is a break, since who relies on it sees something else. */
+	/** True: a changed default is a break, since it changes the behaviour for those who rely on it. */
 	defaults?: boolean
 	/** Called with the place and what breaks there: `Agent.config.params`, `was removed`. */
 	report(place: string, problem: string): void
@@ -45,7 +45,7 @@ export interface Comparison {
 /**
  * Reports what breaks between a released schema and the current one.
  *
- * The gateway must accept what it accepted, so a field that it reads must not be removed, become required, or take less. What it
+ * The gateway must accept what it accepted, so a field that it reads must not be removed, become required, or accept less. What it
  * sends must keep its fields, their types and their presence; new fields, and new values of a choice, are no break
  * (docs/compatibility.md). A schema with a name is compared once, under that name.
  */
@@ -98,7 +98,7 @@ export function compareSchemas(comparison: Comparison): (released: Schema, curre
 			compare(before.additionalProperties, now.additionalProperties, `${at}.*`)
 	}
 
-	/** Each variant fits one on the other side. What it sends may get new kinds, as choices do, if there were several. */
+	/** Each variant must fit one of the other side. Responses may get new variants, like choices, if there were several. */
 	function compareVariants(before: Schema, now: Schema, at: string): void {
 		const [old, present] = [variantsOf(before), variantsOf(now)]
 		if (old.length === 0 && present.length === 0) return
@@ -115,12 +115,12 @@ export function compareSchemas(comparison: Comparison): (released: Schema, curre
 	}
 
 	function fits(released: Schema, current: Schema): boolean {
-		let whole = true
-		compareSchemas({ ...comparison, report: () => void (whole = false) })(released, current, '')
-		return whole
+		let isFitting = true
+		compareSchemas({ ...comparison, report: () => void (isFitting = false) })(released, current, '')
+		return isFitting
 	}
 
-	/** What differs in the schema itself, without what it holds. */
+	/** Differences of the schema itself, without its fields, items and variants. */
 	function problemsOf(before: Schema, now: Schema): string[] {
 		const problems: string[] = []
 		const [from, to] = direction === 'read' ? [before, now] : [now, before]
@@ -160,11 +160,11 @@ function resolve(schema: Schema, definitions: Readonly<Record<string, Schema>>):
 	if (!found) throw new Error(`no schema ${schema.$ref}`)
 	const { allOf, ...own } = found
 	if (!allOf) return own
-	return [own, ...allOf.map((part) => resolve(part, definitions))].reduce((whole, part) => ({
-		...whole,
+	return [own, ...allOf.map((part) => resolve(part, definitions))].reduce((merged, part) => ({
+		...merged,
 		...part,
-		properties: { ...whole.properties, ...part.properties },
-		required: [...(whole.required ?? []), ...(part.required ?? [])],
+		properties: { ...merged.properties, ...part.properties },
+		required: [...(merged.required ?? []), ...(part.required ?? [])],
 	}))
 }
 
@@ -180,7 +180,7 @@ function accepts(types: readonly string[], type: string): boolean {
 	return types.length === 0 || types.includes(type) || (type === 'integer' && types.includes('number'))
 }
 
-/** Whether it says nothing of the value. */
+/** Whether it accepts any value. */
 function isAnything(schema: Schema): boolean {
 	const rules = ['$ref', 'type', 'enum', 'const', 'properties', 'required', 'anyOf', 'oneOf', 'allOf'] as const
 	return rules.every((rule) => schema[rule] === undefined)
@@ -194,7 +194,7 @@ function variantsOf({ anyOf, oneOf }: Schema): Schema[] {
 	return anyOf ?? oneOf ?? []
 }
 
-/** The schema of a field by its name, where the object takes such fields. */
+/** Returns the schema of a field by its name, if the object accepts such a field. */
 function fieldsOf({ properties = {}, patternProperties = {} }: Schema): (name: string) => Schema | undefined {
 	return (name) =>
 		Object.hasOwn(properties, name)

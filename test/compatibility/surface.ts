@@ -1,4 +1,4 @@
-/** What users of a version rely on, read from the code: routes, events, settings, commands, and the contract of plugins. */
+/** The surface of a version, on which users rely: routes, events, settings, commands, and the contract of plugins. Read from the code. */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { jsonSchema } from '../../config/json-schema.ts'
@@ -12,15 +12,15 @@ import type { Schema } from './schemas.ts'
 
 export interface Surface {
 	version: string
-	/** The document of the API, without its texts. */
+	/** The document of the API, without descriptions. */
 	api: Api
 	/** The fields of each type of event; `name?` may be absent. */
 	events: Record<string, string[]>
-	/** The schema of gateway.yaml, without its texts. */
+	/** The schema of gateway.yaml, without descriptions. */
 	settings: Schema & { $defs?: Record<string, Schema> }
 	/** Each command of `svc`, such as `agents create`. */
 	commands: Record<string, Usage>
-	/** Environment variables that the pages about settings and commands name. */
+	/** Environment variables that the pages about settings and commands mention. */
 	variables: string[]
 	/** The emitted types of the contract of plugins, by file. */
 	types: Record<string, string>
@@ -88,7 +88,7 @@ const texts: ReadonlySet<string> = new Set(
 	'description summary title example examples tags operationId headers security servers $schema $comment'.split(' '),
 )
 
-/** Without what people read. Names of fields are kept, whatever they are. */
+/** Removes the texts for people. Fields with the same names are kept. */
 function withoutTexts<T>(value: T, isMap = false): T {
 	if (Array.isArray(value)) return value.map((one) => withoutTexts(one as unknown)) as T
 	if (typeof value !== 'object' || value === null) return value
