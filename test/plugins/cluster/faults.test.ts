@@ -1,4 +1,4 @@
-/** What the engine on NATS does when a server or a gateway fails. */
+/** The engine on NATS when a server or a gateway fails. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -22,18 +22,18 @@ import { eventually } from '../../support/wait.ts'
 const fixtures = fileURLToPath(new URL('../../fixtures/tls', import.meta.url))
 const SERVERS = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
 
-/** A holder that believes for an hour that it holds the lease, as one that was suspended does. */
+/** A holder that assumes for an hour that it holds the lease, like one that was suspended. */
 const asleep = { renewMs: 3_600_000, holdMs: 3_600_000, takeMs: 3_600_000 }
-/** Takes a lease that was not renewed for this long. */
+/** Takes over a lease that was not renewed for `takeMs`. */
 const eager = { renewMs: 100, holdMs: 60_000, takeMs: 300 }
 
-void t.test('a server that cannot be used is refused with what to change', (t) => {
-	const fits = { version: '2.12.0', jetstream: true, max_payload: 16 * 1024 * 1024, server_name: 'n1' }
-	t.equal(serverProblem(fits), null)
-	t.equal(serverProblem({ ...fits, version: '3.0.1' }), null)
-	t.match(serverProblem({ ...fits, version: '2.11.9' }), /n1 is nats-server 2\.11\.9, and 2\.12 or newer .*upgrade/)
-	t.match(serverProblem({ ...fits, jetstream: false }), /n1 runs without JetStream: add/)
-	t.match(serverProblem({ ...fits, max_payload: 1024 * 1024 }), /set "max_payload: 16MB"/)
+void t.test('an unusable server is refused, and the error states what to change', (t) => {
+	const usable = { version: '2.12.0', jetstream: true, max_payload: 16 * 1024 * 1024, server_name: 'n1' }
+	t.equal(serverProblem(usable), null)
+	t.equal(serverProblem({ ...usable, version: '3.0.1' }), null)
+	t.match(serverProblem({ ...usable, version: '2.11.9' }), /n1 is nats-server 2\.11\.9, and 2\.12 or newer .*upgrade/)
+	t.match(serverProblem({ ...usable, jetstream: false }), /n1 runs without JetStream: add/)
+	t.match(serverProblem({ ...usable, max_payload: 1024 * 1024 }), /set "max_payload: 16MB"/)
 	t.match(serverProblem(undefined), /did not identify itself/)
 	t.end()
 })
@@ -51,7 +51,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		})
 	})
 
-	await t.test('a second gateway waits, and goes on with all that the first stored', async (t) => {
+	await t.test('a second gateway waits, and continues with everything that the first stored', async (t) => {
 		const first = await open('wait')
 		const holders: string[] = []
 		let isOpen = false
@@ -86,7 +86,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		await t.rejects(open('ends', { signal: end.signal, onLeaseObserved: () => end.abort() }), { name: 'AbortError' })
 	})
 
-	await t.test('what a former holder writes late reaches no stream', async (t) => {
+	await t.test('late writes of a former holder reach no stream', async (t) => {
 		const former = await open('late', { times: asleep })
 		await former.store.put(['a'], 'first')
 		await former.log.append('r', 0, [entry('r', 1)])
@@ -112,7 +112,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		t.equal(next.queue.waiting(), 0)
 	})
 
-	await t.test('without its renewals a holder neither reads nor writes', async (t) => {
+	await t.test('without renewals a holder neither reads nor writes', async (t) => {
 		await using engine = await open('short', { times: { renewMs: 3_600_000, holdMs: 6_000, takeMs: 3_600_000 } })
 		await eventually(() => engine.trouble() !== null)
 		await rejects(t, engine.store.get(['a']), 'unavailable')
@@ -120,7 +120,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		t.match(refused, { code: 'unavailable', headers: { 'retry-after': /\d/ } })
 	})
 
-	await t.test('what was deleted stays so when a server is killed after the mark of it has expired', async (t) => {
+	await t.test('deleted records stay deleted when a server is killed after their markers expired', async (t) => {
 		const engine = await open('gone', { deletedTtlS: 1 })
 		const keys = Array.from({ length: 20 }, (_, at): Key => ['k', String(at)])
 		for (const key of keys) await engine.store.put(key, 'first')
@@ -149,10 +149,10 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		t.equal((await again.store.get(['k', '15']))?.value, 'second')
 	})
 
-	await t.test('a killed server is a pause: everything acknowledged is there, once', async (t) => {
+	await t.test('a killed server is a pause: everything acknowledged exists once', async (t) => {
 		await using engine = await open('kill', { times: { renewMs: 500, holdMs: 120_000, takeMs: 240_000 } })
-		const heard: number[] = []
-		engine.log.subscribe((_, { sequence }) => heard.push(sequence))
+		const received: number[] = []
+		engine.log.subscribe((_, { sequence }) => received.push(sequence))
 		let last = 0
 		const revs = new Set<string>()
 		const write = async (): Promise<void> => {
@@ -178,7 +178,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		}
 		await writing
 		const sequences = Array.from({ length: 60 }, (_, at) => at + 1)
-		t.strictSame(heard, sequences)
+		t.strictSame(received, sequences)
 		t.strictSame((await engine.log.journal('r')).steps, sequences)
 		const { entries } = await engine.log.read({ run_id: 'r' }, null, 100)
 		t.strictSame(
@@ -192,7 +192,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 })
 
 void t.test(
-	'the doctor while no gateway works on the data, and while the working one cannot be reached',
+	'the doctor reports that no gateway works on the data, or that the working one is unreachable',
 	{ skip: withoutNats() },
 	async (t) => {
 		await using cluster = await startNats()
@@ -242,7 +242,7 @@ void t.test(
 	},
 )
 
-void t.test('an account without room is named as the reason', { skip: withoutNats(), timeout: 120_000 }, async (t) => {
+void t.test('a full account is named as the reason', { skip: withoutNats(), timeout: 120_000 }, async (t) => {
 	await using cluster = await startNats(1, {
 		more: `
 accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u, password: p }] } }`,
@@ -276,7 +276,7 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 			'storage_full',
 		)
 	t.equal((await engine.store.get<string>(['a', '3']))?.value.length, 50_000)
-	// A renewal of the lease still fits, and room for one write does not mean room for the next.
+	// A renewal of the lease still fits. That one write fits does not mean that the next one does.
 	await engine.store.put(['b'], 1)
 	t.not(engine.trouble(), null)
 	await engine.store.delete(['a', '3'])
@@ -284,7 +284,7 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 	t.match(await fill(50_000), { code: 'storage_full' })
 	const operator = await openClient({ url })
 	const probes = async () => (await infoOf(operator, 'full_events')).state
-	// A probe makes room when it expires. Once none was stored while the room was filled, none fits any more.
+	// A probe frees its space when it expires. Once none was stored while the space was filled, none fits any more.
 	let last: number
 	do {
 		await eventually(async () => (await probes()).bytes === 0)
@@ -292,7 +292,7 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 		t.match(await fill(20_000), { code: 'storage_full' })
 	} while ((await probes()).last_seq !== last)
 	for (const bytes of [1_000, 1]) t.match(await fill(bytes), { code: 'storage_full' })
-	// Until there is no room for the lease either.
+	// Until there is no space for the lease either.
 	await operator.api('STREAM.CREATE.rest', { name: 'rest', subjects: ['rest'], storage: 'file' })
 	while (!(await operator.ask('rest', '')).json<{ error?: object }>().error);
 	await operator.close()
@@ -305,7 +305,7 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 
 for (const removed of ['state', 'events'] as const)
 	void t.test(
-		`without the stream of ${removed} nothing continues`,
+		`the gateway stops after a removal of the stream of ${removed}`,
 		{ skip: withoutNats(), timeout: 120_000 },
 		async (t) => {
 			await using cluster = await startNats(1)
@@ -315,7 +315,7 @@ for (const removed of ['state', 'events'] as const)
 			await engine.log.append('r', 0, [entry('r', 1)])
 			const operator = await openClient({ url: cluster.url })
 			await operator.api(`STREAM.DELETE.gone_${removed}`)
-			// Not as an empty one: the run would repeat its steps.
+			// The log must not seem empty: the run would repeat its steps.
 			if (removed === 'events') await rejects(t, engine.log.journal('r'), 'unavailable')
 			const refused = {
 				code: 'unavailable',
@@ -337,7 +337,7 @@ for (const removed of ['state', 'events'] as const)
 		},
 	)
 
-void t.test('a message that no gateway wrote is skipped or named', { skip: withoutNats() }, async (t) => {
+void t.test('a message that no gateway wrote is skipped, or named in an error', { skip: withoutNats() }, async (t) => {
 	await using cluster = await startNats(1)
 	const warnings: unknown[] = []
 	const log = { warn: (line: unknown) => warnings.push(line) } as unknown as NatsOptions['log']
@@ -354,9 +354,9 @@ void t.test('a message that no gateway wrote is skipped or named', { skip: witho
 	await engine[Symbol.asyncDispose]()
 
 	const skipped = await publish('stray_events', 'ev', 'greeting')
-	const behind = await open()
-	await behind.log.append('r', 1, [entry('r', 2)])
-	await behind[Symbol.asyncDispose]()
+	const second = await open()
+	await second.log.append('r', 1, [entry('r', 2)])
+	await second[Symbol.asyncDispose]()
 	const after = await open()
 	t.match(warnings, [
 		`the message ${skipped} of the stream stray_events was skipped: no gateway writes to stray.ev.greeting`,
@@ -367,22 +367,22 @@ void t.test('a message that no gateway wrote is skipped or named', { skip: witho
 	await after.store.put(['b'], 2)
 	await after[Symbol.asyncDispose]()
 
-	// Almost as a gateway's: in the places of its subjects, and with padding after the base64url of a key.
+	// Subjects that resemble a gateway's: in the same places, and with padding after the base64url of a key.
 	const subjectOf = (key: Key): string => Buffer.from(joinKey(key)).toString('base64url')
 	for (const end of ['g.note', '0.a.b', '0.a$b']) await publish('stray_events', 'ev', end)
 	await publish('stray_state', 'kv', `r.0.${subjectOf(['a'])}=`, '')
 	await publish('stray_state', 'kv', `r.0.${subjectOf(['b'])}=`)
-	const almost = await open()
+	const third = await open()
 	t.match(warnings.slice(-3), [/ev\.g\.note$/, /ev\.0\.a\.b$/, /ev\.0\.a\$b$/])
-	t.equal((await almost.log.journal('r')).last, 2)
-	t.equal((await almost.log.read({}, almost.log.head(), 10)).entries.length, 0)
-	t.strictSame(await Promise.all(['a', 'b'].map(async (key) => (await almost.store.get([key]))?.value)), [1, 2])
-	await almost[Symbol.asyncDispose]()
+	t.equal((await third.log.journal('r')).last, 2)
+	t.equal((await third.log.read({}, third.log.head(), 10)).entries.length, 0)
+	t.strictSame(await Promise.all(['a', 'b'].map(async (key) => (await third.store.get([key]))?.value)), [1, 2])
+	await third[Symbol.asyncDispose]()
 
-	// As damage would be.
+	// As if the stream were damaged.
 	const seq = await publish('stray_events', 'ev', `0.${Buffer.from('other').toString('base64url')}`)
-	const says = `the message ${seq} of the stream stray_events cannot be read: .*\\(nats stream rmm stray_events ${seq}\\)$`
-	await t.rejects(open(), { code: 'store_damaged', message: new RegExp(says) })
+	const unreadable = `the message ${seq} of the stream stray_events cannot be read: .*\\(nats stream rmm stray_events ${seq}\\)$`
+	await t.rejects(open(), { code: 'store_damaged', message: new RegExp(unreadable) })
 	await operator.api('STREAM.MSG.DELETE.stray_events', { seq })
 	const record = await publish('stray_state', 'kv', `r.0.${subjectOf(['odd'])}`)
 	await using last = await open()
@@ -394,7 +394,7 @@ void t.test('a message that no gateway wrote is skipped or named', { skip: witho
 
 for (const purged of ['state', 'events'] as const)
 	void t.test(
-		`without the messages of the stream of ${purged} nothing continues`,
+		`the gateway stops after a removal of the messages of the stream of ${purged}`,
 		{ skip: withoutNats(), timeout: 120_000 },
 		async (t) => {
 			await using cluster = await startNats(1)
@@ -416,14 +416,14 @@ for (const purged of ['state', 'events'] as const)
 			await engine[Symbol.asyncDispose]()
 
 			const again = await open()
-			t.equal(await again.log.append('r', 3, [entry('r', 4)]).then(({ length }) => length), 1, 'a pruned log is whole')
+			t.equal(await again.log.append('r', 3, [entry('r', 4)]).then(({ length }) => length), 1, 'a pruned log is valid')
 			await purge()
 			await again.log.append('r', 4, [entry('r', 5)]).catch(() => {})
 			t.match(await again.lost, refused)
 			await again[Symbol.asyncDispose]()
-			await t.rejects(open(), refused, 'and what was written meanwhile does not hide it')
+			await t.rejects(open(), refused, 'later writes do not hide it')
 
-			// While no gateway works.
+			// Removed while no gateway works.
 			await purge()
 			await t.rejects(open(), refused)
 			const operator = await openClient({ url: cluster.url })
@@ -433,7 +433,7 @@ for (const purged of ['state', 'events'] as const)
 		},
 	)
 
-void t.test('a gateway stops although the servers are gone', { skip: withoutNats() }, async (t) => {
+void t.test('the engine closes although the servers are gone', { skip: withoutNats() }, async (t) => {
 	await using cluster = await startNats(1)
 	const times = { renewMs: 100, holdMs: 1_000, takeMs: 1_500 }
 	const engine = await openNats({ url: cluster.url, prefix: 'stops', replicas: 1, times })
@@ -443,7 +443,7 @@ void t.test('a gateway stops although the servers are gone', { skip: withoutNats
 	t.match(put, { status: 'rejected', reason: { code: 'unavailable' } })
 })
 
-void t.test('a server with too small messages is refused', { skip: withoutNats() }, async (t) => {
+void t.test('a server that only accepts small messages is refused', { skip: withoutNats() }, async (t) => {
 	await using cluster = await startNats(1, { max_payload: '1MB' })
 	await t.rejects(openNats({ url: cluster.url, prefix: 'small', replicas: 1 }), {
 		code: 'unavailable',
@@ -470,7 +470,7 @@ void t.test('a refused connection names the setting to correct', { skip: without
 	)
 })
 
-void t.test('where no server listens it says so', async (t) => {
+void t.test('if no server listens, the error states that', async (t) => {
 	await t.rejects(openNats({ url: 'nats://127.0.0.1:1', prefix: 'none', replicas: 1 }), {
 		code: 'unavailable',
 		message: /no server of the cluster can be used \(127\.0\.0\.1:1\).*; check store\.url and that the servers run/,

@@ -1,4 +1,4 @@
-/** Removing the beginning of a long log holds a bounded part of it in memory. */
+/** Pruning a long log keeps a limited part of it in memory. */
 import t from 'tap'
 import type { Client } from '../../../plugins/cluster/nats/client.ts'
 import { pruneLog } from '../../../plugins/cluster/nats/log-prune.ts'
@@ -8,7 +8,7 @@ import { namesOf } from '../../../plugins/cluster/nats/streams.ts'
 const RECORDS = 25_000
 const timestamp = '2026-01-01T00:00:00.000Z'
 
-void t.test('a long log is removed in parts', async (t) => {
+void t.test('a long log is pruned in parts', async (t) => {
 	const purges: number[] = []
 	const api = async (name: string, body: { seq: number }) => {
 		t.equal(name, 'STREAM.PURGE.svc_events')

@@ -1,4 +1,4 @@
-/** What becomes of the runs of a working gateway on lenders that misbehave, or leave. */
+/** Runs of a working gateway on lenders that misbehave or leave. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { openEngine } from '../../../../core/engines/open.ts'
@@ -22,16 +22,16 @@ const usage = { input_tokens: 1, output_tokens: 2 }
 const answer = { content: 'x', tool_calls: [], usage, provider: 'p', model: 'm', finish_reason: 'stop' }
 const completed = { status: 'completed', answer, usage, spent: [] }
 
-const lies: Record<string, unknown> = {
-	'a wait that there is not': { outcome: { status: 'paused', waits_for: 'q' } },
+const invalid: Record<string, unknown> = {
+	'a wait for an unknown question': { outcome: { status: 'paused', waits_for: 'q' } },
 	'a pause for nothing': { outcome: { status: 'paused' } },
-	'a stop that nobody asked for': { outcome: { status: 'stopped' } },
+	'a stop that was not requested': { outcome: { status: 'stopped' } },
 	'no outcome': { outcome: null },
 	'no answer': { outcome: { ...completed, answer: undefined } },
-	'an answer that is no text': { outcome: { ...completed, answer: { ...answer, content: 7 } } },
+	'an answer that is not text': { outcome: { ...completed, answer: { ...answer, content: 7 } } },
 	'a call without a name': { outcome: { ...completed, answer: { ...answer, tool_calls: [{ id: 'c' }] } } },
-	'usage that is no number': { outcome: { ...completed, usage: { input_tokens: '1', output_tokens: 2 } } },
-	'less than nothing used': {
+	'usage that is not a number': { outcome: { ...completed, usage: { input_tokens: '1', output_tokens: 2 } } },
+	'a negative cost': {
 		outcome: { ...completed, spent: [{ provider: 'p', model: 'm', usage: { ...usage, cost: -1 } }] },
 	},
 	'a failure without a code': { outcome: { status: 'failed', error: { message: 'x' }, usage } },
@@ -42,30 +42,30 @@ const lies: Record<string, unknown> = {
 		event: { event_type: 'context.shrunk', payload: { provider: 'p', model: 'm', tokens: 'few' } },
 	},
 	'an empty model answer': { call: { method: 'model', params: { answer: {}, spent: [] } } },
-	'a method that there is not': { call: { method: 'constructor', params: {} } },
+	'an unknown method': { call: { method: 'constructor', params: {} } },
 }
 
 void t.test('a thread that sends an invalid message is lost, and its run ends', { skip: withoutNats() }, async (t) => {
 	const { gateway, ada, start, occupyOwn, lend } = await working(t)
-	await occupyOwn(Object.keys(lies).length)
+	await occupyOwn(Object.keys(invalid).length)
 	await lend(liar)
-	const runs = Object.entries(lies).map(([what, lie]) => ({ what, id: start(what, JSON.stringify(lie)) }))
+	const runs = Object.entries(invalid).map(([what, message]) => ({ what, id: start(what, JSON.stringify(message)) }))
 	for (const { what, id } of runs) {
 		t.match(await ada.ended(await id), { event_type: 'run.failed', payload: { code: 'restart_loop' } }, what)
-		const said = ada.typesOf(await id).filter((type) => !/^(message\.user|run\.(started|resumed|failed))$/.test(type))
-		t.strictSame(said, [], `${what}: nothing of it is stored`)
+		const stored = ada.typesOf(await id).filter((type) => !/^(message\.user|run\.(started|resumed|failed))$/.test(type))
+		t.strictSame(stored, [], `${what}: nothing is stored`)
 	}
 	t.equal((await gateway.request('GET', '/v1/agents/ada')).status, 200)
 })
 
-void t.test('a run outlasts any number of lenders that leave', { skip: withoutNats() }, async (t) => {
+void t.test('a run survives any number of lenders that leave', { skip: withoutNats() }, async (t) => {
 	const { ada, model, start, occupyOwn, lend } = await working(t)
 	await occupyOwn(1)
 	let lender = await lend(puppet)
 	const id = await start('deaf')
 	for (let left = 1; left <= 5; left++) {
 		await ada.heard(id, 'model.request', left)
-		// It is there before the other one leaves, so the run goes there.
+		// It lends before the other one leaves, so the run moves to it.
 		const next = left < 5 ? await lend(puppet, 2) : undefined
 		await lender.close(0)
 		if (next) lender = next
@@ -94,7 +94,7 @@ workers: { threads: 1, runs_per_thread: 64 }
 	const settings = readConfig({ home: gateway.home, env: { ...env, SVC_PORT: '0', SVC_LEGACY_PORT: '0' } })
 	const { key } = secretFrom(await installationKey(gateway.home, process.env), settings.store.prefix)
 
-	/** As a waiting gateway reads it. */
+	/** Reads the lease as a waiting gateway does. */
 	const leaseNow = async (): Promise<ObservedLease> => {
 		const end = new AbortController()
 		const found = Promise.withResolvers<ObservedLease>()
@@ -102,7 +102,7 @@ workers: { threads: 1, runs_per_thread: 64 }
 			if (lease?.address) found.resolve(lease)
 		}
 		const options = { ...settings, home: t.testdir(), version: status.version, signal: end.signal, onLeaseObserved }
-		openEngine(options as never).catch(() => {}) // it never works itself
+		openEngine(options as never).catch(() => {}) // it never gets the lease
 		try {
 			return await found.promise
 		} finally {
@@ -116,12 +116,12 @@ workers: { threads: 1, runs_per_thread: 64 }
 		ada,
 		model,
 		start,
-		/** So many runs on the working gateway's own thread: as many others go to lenders. */
+		/** Starts runs on the working gateway's own thread: as many later ones go to lenders. */
 		async occupyOwn(runs: number): Promise<void> {
 			const prompts = Array.from({ length: runs }, (_, n) => `own ${n}`)
 			await Promise.all(prompts.map(async (prompt) => start(prompt).then(() => model.called(prompt))))
 		},
-		/** Settles once there are so many lenders. */
+		/** Starts a lender, and waits until there are `lenders`. */
 		async lend(worker: URL, lenders = 1): Promise<Lender> {
 			const lender = openLender({
 				name: 'g2',

@@ -1,4 +1,4 @@
-/** Threads that one process lends to another over a real listener, with workers that behave as their orders say. */
+/** Threads that one process lends to another over a real listener. The workers behave as the prompts specify. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import http from 'node:http'
 import t from 'tap'
@@ -64,7 +64,7 @@ function lend(test: Test, route: LenderRoute, change: Partial<Parameters<typeof 
 	return lender
 }
 
-/** Settles once they lend so many threads. */
+/** Waits until `threads` threads are lent. */
 const lent = (pool: RunPool, threads: number): Promise<unknown> =>
 	eventually(() => pool.stats().lent.reduce((sum, one) => sum + one.threads, 0) === threads)
 
@@ -91,7 +91,7 @@ async function occupyOwn(pool: RunPool): Promise<void> {
 	await run(pool, 'own', 'wait').begun
 }
 
-void t.test('runs go to the thread with the fewest, and have their calls answered there', async (t) => {
+void t.test('runs go to the thread with the fewest runs, and their calls are answered there', async (t) => {
 	const { pool, route } = await working(t)
 	await occupyOwn(pool)
 	t.equal(pool.capacity, 1)
@@ -108,7 +108,7 @@ void t.test('runs go to the thread with the fewest, and have their calls answere
 	await others[1]?.begun
 })
 
-void t.test('a thread that is stuck is ended over the link, and another takes its place', async (t) => {
+void t.test('a stuck thread is ended over the link, and replaced', async (t) => {
 	const { pool, route } = await working(t)
 	await occupyOwn(pool)
 	lend(t, route)
@@ -121,7 +121,7 @@ void t.test('a thread that is stuck is ended over the link, and another takes it
 	t.match(pool.stats(), { lost_threads: 1, lent: [{ threads: 1 }] })
 })
 
-void t.test('a thread that dies loses its runs, which may continue', async (t) => {
+void t.test('a thread that dies loses its runs, which can continue', async (t) => {
 	const { pool, route } = await working(t)
 	await occupyOwn(pool)
 	lend(t, route)
@@ -133,7 +133,7 @@ void t.test('a thread that dies loses its runs, which may continue', async (t) =
 	t.match(await run(pool, 'r', 'say').outcome, { status: 'completed' })
 })
 
-void t.test('a lender that stops keeps its runs until they are over, and takes no more', async (t) => {
+void t.test('a lender that stops completes its runs, and accepts no more', async (t) => {
 	const { pool, route } = await working(t)
 	await occupyOwn(pool)
 	const lender = lend(t, route)
@@ -164,18 +164,18 @@ void t.test('runs of a lender that is gone are lost, and capacity shrinks', asyn
 	t.match(pool.stats(), { capacity: 1, lent: [], lost_threads: 0 })
 	lender.follow(route)
 	await lent(pool, 1)
-	t.match(await run(pool, 'r', 'say').outcome, { status: 'completed' }, 'it may lend again')
+	t.match(await run(pool, 'r', 'say').outcome, { status: 'completed' }, 'it can lend again')
 })
 
-void t.test('a pool that is closed gives the threads back', async (t) => {
+void t.test('a pool that is closed releases the lent threads', async (t) => {
 	const { pool, route } = await working(t)
 	await occupyOwn(pool)
 	lend(t, route)
 	await lent(pool, 1)
-	const away = run(pool, 'r', 'wait')
-	await away.begun
+	const remote = run(pool, 'r', 'wait')
+	await remote.begun
 	await pool[Symbol.asyncDispose]()
-	await t.rejects(away.outcome, { code: 'thread_lost', message: /the gateway is stopping/ })
+	await t.rejects(remote.outcome, { code: 'thread_lost', message: /the gateway is stopping/ })
 	t.match(pool.stats(), { lent: [], active: 0 })
 })
 
@@ -187,7 +187,7 @@ void t.test('a lender whose threads do not start ends the link', async (t) => {
 	await t.rejects(run(pool, 'r', 'say').outcome, { code: 'thread_lost' })
 })
 
-void t.test('an order that is too large for the link fails its run alone', async (t) => {
+void t.test('an order that is too large for the link fails only its run', async (t) => {
 	const { pool, route } = await working(t)
 	await occupyOwn(pool)
 	lend(t, route)
@@ -196,76 +196,66 @@ void t.test('an order that is too large for the link fails its run alone', async
 	t.match(await run(pool, 'r', 'say').outcome, { status: 'completed' })
 })
 
+/** Returns the status of an upgrade to the link's protocol. The socket stays open until the end of the test. */
+function requestUpgrade(test: Test, url: URL, proof: string, path = targetOf(version)): Promise<number | undefined> {
+	return new Promise((resolve, reject) => {
+		const headers = { connection: 'Upgrade', upgrade: PROTOCOL, 'svc-forwarded': proof }
+		const request = http.request({ host: url.hostname, port: url.port, path, headers, agent: false })
+		request.on('response', (answer) => {
+			answer.resume()
+			resolve(answer.statusCode)
+		})
+		request.on('upgrade', (answer, socket) => {
+			socket.on('error', () => {})
+			test.teardown(() => socket.destroy())
+			resolve(answer.statusCode)
+		})
+		request.on('error', reject)
+		request.end()
+	})
+}
+
 void t.test('another version, another key, another tenure and a used proof are refused', async (t) => {
 	const { pool, route, url } = await working(t)
-	const refused = async (change: Partial<LenderRoute>, its = version): Promise<unknown> =>
-		openConnector(its)({ ...route, ...change }, new AbortController().signal).catch((error: unknown) => error)
+	const refused = async (change: Partial<LenderRoute>, ownVersion = version): Promise<unknown> =>
+		openConnector(ownVersion)({ ...route, ...change }, new AbortController().signal).catch((error: unknown) => error)
 	t.match(await refused({}, '1.2.4'), { code: 'conflict', message: /another version/ })
 	t.match(await refused({ key: createSecretKey(randomBytes(32)) }), { code: 'unavailable', message: /503/ })
 	t.match(await refused({ tenure: 'before' }), { code: 'unavailable', message: /503/ })
 
 	const target = targetOf(version)
-	const ask = (proof: string, path = target): Promise<number | undefined> =>
-		new Promise((resolve, reject) => {
-			const headers = { connection: 'Upgrade', upgrade: PROTOCOL, 'svc-forwarded': proof }
-			const request = http.request({ host: url.hostname, port: url.port, path, headers, agent: false })
-			request.on('response', (answer) => {
-				answer.resume()
-				resolve(answer.statusCode)
-			})
-			request.on('upgrade', (answer, socket) => {
-				socket.destroy()
-				resolve(answer.statusCode)
-			})
-			request.on('error', reject)
-			request.end()
-		})
+	const ask = (proof: string, path?: string) => requestUpgrade(t, url, proof, path)
 	const sign = openSigner()
 	const signed = { address: 'main', method: SIGNED_METHOD, target } as const
 	const proof = sign(route.key, 'now', {}, signed)
 	t.equal(await ask(proof, targetOf('9.9.9')), 503, 'for another target')
 	t.equal(await ask(proof), 101)
 	t.equal(await ask(proof), 503, 'used before')
-	t.equal(await ask(sign(route.key, 'now', {}, { ...signed, method: 'GET' })), 503, 'of a request that was forwarded')
+	t.equal(await ask(sign(route.key, 'now', {}, { ...signed, method: 'GET' })), 503, 'for a forwarded request')
 	t.equal(await ask(''), 503)
-	t.match(pool.stats(), { lent: [] }, 'with a proof alone nobody lends anything')
+	t.match(pool.stats(), { lent: [] }, 'a proof alone does not make a lender')
 })
 
 void t.test('connections count as lenders before their handshake', async (t) => {
 	const { route, url } = await working(t)
 	const sign = openSigner()
 	const target = targetOf(version)
-	const upgrade = (): Promise<number | undefined> =>
-		new Promise((resolve, reject) => {
-			const proof = sign(route.key, 'now', {}, { address: 'main', method: SIGNED_METHOD, target })
-			const headers = { connection: 'Upgrade', upgrade: PROTOCOL, 'svc-forwarded': proof }
-			const request = http.request({ host: url.hostname, port: url.port, path: target, headers, agent: false })
-			request.on('response', (answer) => {
-				answer.resume()
-				resolve(answer.statusCode)
-			})
-			request.on('upgrade', (answer, socket) => {
-				socket.on('error', () => {})
-				t.teardown(() => socket.destroy())
-				resolve(answer.statusCode)
-			})
-			request.on('error', reject)
-			request.end()
-		})
+	const upgrade = () =>
+		requestUpgrade(t, url, sign(route.key, 'now', {}, { address: 'main', method: SIGNED_METHOD, target }))
 	const statuses = await Promise.all(Array.from({ length: 70 }, upgrade))
 	t.equal(statuses.filter((status) => status === 101).length, 64)
 	t.equal(statuses.filter((status) => status === 503).length, 6)
 	await t.rejects(openConnector(version)(route, new AbortController().signal), { code: 'unavailable', message: /503/ })
 })
 
-void t.test('a peer with the key that does not keep to the protocol is disconnected', async (t) => {
+void t.test('a peer with the key that violates the protocol is disconnected', async (t) => {
 	const { pool, route } = await working(t)
 	const connect = openConnector(version)
 	const hello: FromLender = { kind: 'hello', name: 'g3', threads: 1, runs_per_thread: 1 }
-	const says: [string, ...unknown[]][] = [
-		['nothing of what it lends', { kind: 'leaving' }],
+	const violations: [string, ...unknown[]][] = [
+		['no hello', { kind: 'leaving' }],
 		['too many threads', { ...hello, threads: 65 }],
-		['no number', { ...hello, runs_per_thread: 'x' }],
+		['an invalid number', { ...hello, runs_per_thread: 'x' }],
 		['hello twice', hello, hello],
 		[
 			'more threads than announced',
@@ -275,7 +265,7 @@ void t.test('a peer with the key that does not keep to the protocol is disconnec
 		['a thread twice', hello, { kind: 'opened', thread: 1 }],
 		['null', hello, null],
 	]
-	for (const [what, ...messages] of says) {
+	for (const [what, ...messages] of violations) {
 		const socket = await connect(route, new AbortController().signal)
 		const ended = Promise.withResolvers<string>()
 		const link = openLink<unknown>(socket, { receive: () => {}, ended: ended.resolve })
@@ -285,7 +275,7 @@ void t.test('a peer with the key that does not keep to the protocol is disconnec
 	await lent(pool, 0)
 	lend(t, route)
 	await lent(pool, 1)
-	t.pass('others are not disturbed')
+	t.pass('others are not affected')
 })
 
 function orderOf(run_id: string, prompt: string): RunOrder {

@@ -1,4 +1,4 @@
-/** A link between two gateways, against peers that break off, are silent, take nothing, send nonsense or do not have the key. */
+/** A link between two gateways, with peers that disconnect, are silent, do not read, send invalid data or lack the key. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -16,7 +16,7 @@ type Test = Pick<typeof t, 'teardown'>
 const LIMIT = 1024
 const messages = ['a', { list: [1, null, undefined, new Map([[1, 2n]])] }, new Uint8Array([1, 2, 3]), 'ä'.repeat(100)]
 
-void t.test('frames arrive whole, however they are cut', async (t) => {
+void t.test('frames arrive complete, however they are split', async (t) => {
 	const bytes = Buffer.concat(messages.flatMap((message) => [...encode(message, LIMIT), ping]))
 	for (const size of [1, 3, 5, 64, bytes.length]) {
 		const received: unknown[] = []
@@ -26,7 +26,7 @@ void t.test('frames arrive whole, however they are cut', async (t) => {
 	}
 })
 
-void t.test('a frame beyond the limit is refused at both ends, before it is there', (t) => {
+void t.test('a frame beyond the limit is refused at both ends, before it arrives', (t) => {
 	t.throws(() => encode('x'.repeat(LIMIT), LIMIT), RangeError)
 	const read = frameReader(LIMIT, () => t.fail('nothing was received'))
 	const head = Buffer.alloc(4)
@@ -64,31 +64,31 @@ void t.test('a peer that is silent ends the link, and one that pings does not', 
 	await eventually(() => peer.destroyed)
 })
 
-void t.test('a peer that takes nothing makes the link busy, and then ends it', async (t) => {
+void t.test('a peer that does not read makes the link busy, and then ends it', async (t) => {
 	const limits = { frame: LIMIT * LIMIT, busy: LIMIT * LIMIT, unsent: 8 * LIMIT * LIMIT, pingMs: 60_000 }
 	const { link, peer, ended, drained } = await linked(t, limits)
 	peer.pause()
 	const piece = Buffer.alloc(LIMIT * LIMIT - 100)
-	// The system's own buffers take the first ones.
+	// The buffers of the system accept the first ones.
 	while (!link.isBusy) link.send(piece)
 	peer.resume()
 	await eventually(() => drained() > 0)
-	t.notOk(link.isBusy, 'it goes on when the peer reads again')
+	t.notOk(link.isBusy, 'it continues when the peer reads again')
 	peer.pause()
 	for (let n = 0; n < 100; n++) link.send(piece)
 	t.match(await ended, /reads too slowly/)
 })
 
-void t.test('nonsense, a frame that is too large, and a closed connection end the link', async (t) => {
-	const nonsense = await linked(t)
-	nonsense.peer.write(Buffer.concat([Buffer.from([0, 0, 0, 3]), Buffer.from('abc')]))
-	t.match(await nonsense.ended, /invalid message/)
+void t.test('invalid data, a frame that is too large, and a closed connection end the link', async (t) => {
+	const invalid = await linked(t)
+	invalid.peer.write(Buffer.concat([Buffer.from([0, 0, 0, 3]), Buffer.from('abc')]))
+	t.match(await invalid.ended, /invalid message/)
 
 	const large = await linked(t, { frame: LIMIT })
 	large.peer.write(Buffer.from([0xff, 0, 0, 0]))
 	t.match(await large.ended, /invalid message: a frame of 4278190080 bytes/)
 	large.link.send('x')
-	t.pass('what is sent after the end is ignored')
+	t.pass('messages after the end are ignored')
 
 	const closed = await linked(t)
 	closed.peer.write(Buffer.concat(encode('last', LIMIT)))
@@ -97,7 +97,7 @@ void t.test('nonsense, a frame that is too large, and a closed connection end th
 	t.strictSame(closed.received, ['last'])
 })
 
-void t.test('what cannot be cloned cannot be sent, and the link stays', async (t) => {
+void t.test('a message that cannot be cloned is refused, and the link stays open', async (t) => {
 	const { link, peer } = await linked(t, { frame: LIMIT })
 	const arrived: unknown[] = []
 	peer.on(
@@ -135,7 +135,7 @@ void t.test('both ends of an encrypted connection must have the key of the same 
 		)
 })
 
-void t.test('what was changed on the way ends the link, and is not received', async (t) => {
+void t.test('a message that is changed in transit ends the link, and is not received', async (t) => {
 	const shared = keyOf()
 	const [[client, near], [far, socket]] = [await pair(t), await pair(t)]
 	let flips = false
