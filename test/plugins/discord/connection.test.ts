@@ -2,12 +2,12 @@
 import t from 'tap'
 import { connect } from '../../../plugins/discord/connection.ts'
 import { snowflakeAt } from '../../../plugins/discord/snowflake.ts'
-import type { ChannelError } from '../../../plugins/channels/adapter.ts'
+import type { IncomingMessage } from '../../../plugins/channels/adapter.ts'
+import { failure } from '../../support/channel-failure.ts'
 import { startDiscord } from '../../support/discord.ts'
 import type { DiscordServer } from '../../support/discord.ts'
 import { eventually as until } from '../../support/wait.ts'
 import { linkTo, open } from './link.ts'
-import type { TestLink } from './link.ts'
 
 // The tests mostly wait for discord.js, which pauses before each retry.
 t.jobs = 12
@@ -20,15 +20,8 @@ async function discord(t: { teardown(end: () => unknown): void }): Promise<Disco
 	return server
 }
 
-function texts({ received }: TestLink): string[] {
+function texts({ received }: { received: IncomingMessage[] }): string[] {
 	return received.map(({ text }) => text)
-}
-
-async function failure(work: Promise<unknown>): Promise<ChannelError> {
-	return work.then(
-		() => Promise.reject(new Error('it did not fail')),
-		(error: unknown) => error as ChannelError,
-	)
 }
 
 void t.test('login requests the required intents, and returns the name of the bot', async (t) => {

@@ -1,6 +1,7 @@
 /** Incoming and outgoing messages of the adapter, over HTTP and WebSocket. */
 import t from 'tap'
-import type { ChannelError, OutgoingMessage } from '../../../plugins/channels/adapter.ts'
+import type { OutgoingMessage } from '../../../plugins/channels/adapter.ts'
+import { failure } from '../../support/channel-failure.ts'
 import { startDiscord } from '../../support/discord.ts'
 import type { Channel, Failure } from '../../support/discord.ts'
 import { eventually as until } from '../../support/wait.ts'
@@ -16,15 +17,6 @@ let nonces = 0
 function message(fields: Partial<OutgoingMessage> = {}, to: Channel = channel): OutgoingMessage {
 	const nonce = String(nonces++).padStart(25, 'n')
 	return { chat: { id: to.id, kind: 'group' }, text: 'an answer', markup: 'markdown', nonce, ...fields }
-}
-
-async function failure(work: Promise<unknown> | undefined): Promise<ChannelError> {
-	try {
-		await work
-	} catch (error) {
-		return error as ChannelError
-	}
-	throw new Error('it did not fail')
 }
 
 /** Sends a message of a person, and returns it as the adapter passes it on. */

@@ -1,6 +1,5 @@
 /** The adapter, connected to a link of the test instead of a gateway's. */
 import Joi from 'joi'
-import { pino } from 'pino'
 import type { Test } from 'tap'
 import type {
 	ChannelError,
@@ -12,6 +11,7 @@ import type {
 } from '../../../plugins/channels/adapter.ts'
 import { telegram as adapter } from '../../../plugins/telegram/index.ts'
 import type { TelegramConfig } from '../../../plugins/telegram/config.ts'
+import { testLink } from '../../support/channel-link.ts'
 import type { TelegramChat, TestTelegram } from '../../support/telegram.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -41,39 +41,20 @@ export async function connect(
 	telegram: Pick<TestTelegram, 'url' | 'token'>,
 	options: ConnectOptions = {},
 ): Promise<Connected> {
-	const received: IncomingMessage[] = []
-	const statuses: string[] = []
-	const lost: ChannelError[] = []
-	const ending = new AbortController()
+	const { cursor = null, chats: known = [], receive: gate = () => {} } = options
 	const { value: config } = adapter.config!(Joi).validate({ api_root: options.api_root ?? telegram.url })
-	const link: Link<TelegramConfig> = {
-		channel_id: 'c1',
-		token: options.token ?? telegram.token,
-		config,
-		log: pino({ level: 'silent' }),
-		signal: ending.signal,
-		cursor: async () => options.cursor ?? null,
-		advance: async () => {},
-		chats: async () => options.chats ?? [],
-		async receive(message) {
-			await options.receive?.(message)
-			received.push(message)
-		},
-		status(status, error = '') {
-			statuses.push(`${status} ${error}`.trim())
-		},
-		lost(error) {
-			lost.push(error as ChannelError)
-		},
-		error: (code, message, { retry_after_ms } = {}) =>
-			Object.assign(new Error(message), { code, ...(retry_after_ms !== undefined && { retry_after_ms }) }),
-	}
+	const link = Object.assign(testLink<TelegramConfig>(options.token ?? telegram.token, config), {
+		cursor: async () => cursor,
+		known,
+		gate,
+	})
+	const { received, statuses, losses: lost } = link
 	const connection = await adapter.connect(link)
 	let isClosed = false
 	const close = async (): Promise<void> => {
 		if (isClosed) return
 		isClosed = true
-		ending.abort()
+		link.abort()
 		await connection.close()
 	}
 	t.teardown(close)

@@ -171,7 +171,7 @@ void t.test('pauses grow after answers without new updates; a new update arrives
 	const pauses = polled.map((time, n) => time - (polled[n - 1] ?? time))
 	for (const [n, least] of [99, 199, 399].entries())
 		t.ok((pauses[n + 2] ?? 0) >= least, `pause ${n + 1} is ${pauses[n + 2]} ms`)
-	t.match(statuses, [/^reconnecting .*the Bot API does not define/, /^connected/], 'an invalid answer is a failure')
+	t.match(statuses, [/^reconnecting: .*the Bot API does not define/, /^connected/], 'an invalid answer is a failure')
 	t.strictSame(lost, [])
 })
 
@@ -191,7 +191,7 @@ void t.test('a lost poll is retried, and reported if the retry fails too', async
 	await bot.receives(2)
 	await bot.reports(/^connected/)
 	t.match(bot.statuses.at(-1), /^connected/)
-	t.match(bot.statuses[0], /^reconnecting Telegram (failed|did not answer)/)
+	t.match(bot.statuses[0], /^reconnecting: Telegram (failed|did not answer)/)
 	t.strictSame(bot.lost, [])
 })
 
@@ -202,7 +202,7 @@ void t.test('polling continues after another process has polled, which is report
 	const bot = await connect(t, telegram)
 	await telegram.called(({ method }) => method === 'getUpdates')
 	telegram.conflict()
-	await bot.reports(/^reconnecting another process polls this bot/)
+	await bot.reports(/^reconnecting: another process polls this bot/)
 	telegram.say(ada, 'still here')
 	await bot.receives(1)
 	await bot.reports(/^connected/)

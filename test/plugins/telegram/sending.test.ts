@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import t from 'tap'
-import type { ChannelError } from '../../../plugins/channels/adapter.ts'
+import { failure } from '../../support/channel-failure.ts'
 import { startTelegram } from '../../support/telegram.ts'
 import type { Fault } from '../../support/telegram.ts'
 import { eventually } from '../../support/wait.ts'
@@ -14,15 +14,6 @@ const telegram = await startTelegram()
 t.teardown(() => telegram.stop())
 const ada = telegram.person(42, 'Ada')
 const group = telegram.group(-1_001_234_567_890, 'Team')
-
-async function failure(work: Promise<unknown>): Promise<ChannelError> {
-	try {
-		await work
-	} catch (error) {
-		return error as ChannelError
-	}
-	throw new Error('it did not fail')
-}
 
 void t.test('rich Markdown, HTML and plain text are sent as such, without previews of links', async (t) => {
 	const bot = await connect(t, telegram)
