@@ -65,7 +65,7 @@ function names({ body }: Reply<Answer>): string[] {
 	return (body as { name: string }[]).map(({ name }) => name).toSorted()
 }
 
-void t.test('a rule gives its scopes for its agents only', async (t) => {
+void t.test('a rule grants its scopes for its agents only', async (t) => {
 	const { issuer, gateway, operator, get } = await start(t)
 	t.strictSame(names(await get(operator, '/v1/agents')), ['audit-a', 'other', 'team-a'])
 	t.equal((await get(operator, '/v1/auth/tokens')).status, 200)

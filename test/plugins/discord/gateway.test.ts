@@ -167,7 +167,7 @@ void t.test('a paired server: all its channels and threads, each with its own co
 	t.equal(said(model.requests('what was it')[0]?.messages).length, 1)
 })
 
-void t.test('a direct message: /start gives a code, which pairs the chat', async (t) => {
+void t.test('a direct message: /start returns a code, which pairs the chat', async (t) => {
 	const { server, channel_id } = await connectBot(t)
 	const direct = server.addDirect()
 	const texts = (): string[] => server.written(direct).map(({ content }) => content)

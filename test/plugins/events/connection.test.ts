@@ -66,7 +66,7 @@ void t.test('a stream that is pipelined behind another request waits for its tur
 	socket.destroy()
 })
 
-void t.test('a client that goes away before its turn is noticed', async (t) => {
+void t.test('a client that disconnects before its turn is detected', async (t) => {
 	const { port, streams, others } = await serve(t)
 	const socket = net.connect(port, '127.0.0.1')
 	socket.write(ask('/first') + ask('/stream'))

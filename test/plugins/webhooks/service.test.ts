@@ -123,18 +123,21 @@ void t.test('each secret is redacted in what its agent writes: at once, and afte
 	const opened = await open(place)
 	const ada = await opened.agent('ada')
 	const { webhook, secret_id } = await opened.webhooks.register(ada, { slug: 'deploy' })
-	const shows = ({ redactor }: Opened, text: string, except?: Set<string>) =>
+	const redacted = ({ redactor }: Opened, text: string, except?: Set<string>) =>
 		redactor.of([{ agent: 'ada' }]).text(text, 'event', except)
-	t.equal(shows(opened, `it is ${webhook.secret}!`), 'it is [redacted:webhook:deploy]!')
-	t.equal(shows(opened, webhook.secret, new Set([secret_id])), webhook.secret)
+	t.equal(redacted(opened, `it is ${webhook.secret}!`), 'it is [redacted:webhook:deploy]!')
+	t.equal(redacted(opened, webhook.secret, new Set([secret_id])), webhook.secret)
 	const rotated = (await opened.webhooks.rotate(ada, 'deploy')).webhook
-	t.equal(shows(opened, `${webhook.secret} ${rotated.secret}`), '[redacted:webhook:deploy] [redacted:webhook:deploy]')
+	t.equal(
+		redacted(opened, `${webhook.secret} ${rotated.secret}`),
+		'[redacted:webhook:deploy] [redacted:webhook:deploy]',
+	)
 
 	const again = await open(place)
-	t.equal(shows(again, rotated.secret), '[redacted:webhook:deploy]')
-	t.equal(shows(again, rotated.token), rotated.token, 'an address is not secret')
+	t.equal(redacted(again, rotated.secret), '[redacted:webhook:deploy]')
+	t.equal(redacted(again, rotated.token), rotated.token, 'an address is not secret')
 	await again.webhooks.remove(ada, 'deploy')
-	t.equal(shows(again, rotated.secret), '[redacted:webhook:deploy]', 'an agent that has read it may still write it')
+	t.equal(redacted(again, rotated.secret), '[redacted:webhook:deploy]', 'an agent that has read it may still write it')
 	t.equal((await open(place)).redactor.of([{ agent: 'ada' }]).active, false)
 
 	const { slug } = (await again.webhooks.register(ada, { slug: rotated.secret })).webhook
