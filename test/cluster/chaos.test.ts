@@ -4,12 +4,13 @@
  *
  * SVC_CLUSTER_CHAOS sets the number of kills, such as 20; there are 25 runs a kill.
  */
-import { cpSync, readFileSync } from 'node:fs'
+import { cpSync } from 'node:fs'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { STEPS, startChaosModel } from '../support/chaos-model.ts'
+import { roleOf } from '../support/cluster-processes.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { freePorts, startNats, withoutNats } from '../support/nats.ts'
@@ -24,11 +25,11 @@ const AGENTS = 10
 const GATEWAYS = 3
 const CLIENTS = 3
 const MODEL_MS = 60
-/** For all runs to end after the last kill. */
+/** Limit for all runs to end after the last kill. */
 const END_MS = 180_000
 
 const skip = KILLS > 0 ? withoutNats() : 'it takes long: SVC_CLUSTER_CHAOS=20'
-const one = <T>(among: readonly T[]): T => among[Math.floor(Math.random() * among.length)] as T
+const randomOf = <T>(among: readonly T[]): T => among[Math.floor(Math.random() * among.length)] as T
 
 void t.test(`${KILLS} kills of gateways and servers`, { skip, timeout: 600_000 + KILLS * 60_000 }, async (t) => {
 	const [cluster, model] = await Promise.all([startNats(3), startChaosModel(MODEL_MS)])
@@ -60,7 +61,7 @@ providers:
 		if (nodes[0]) cpSync(join(nodes[0].home, 'keys'), join(node.home, 'keys'), { recursive: true })
 		nodes.push({ ...node, process: await start(node) })
 	}
-	/** As a supervisor does, with those that end by themselves. */
+	/** Restarts a gateway that ends by itself, as a supervisor does. */
 	const supervise = (node: Node): void => {
 		const { process } = node
 		void once(process.child, 'exit').then(async ([code, signal]) => {
@@ -75,12 +76,12 @@ providers:
 		})
 	}
 	nodes.forEach(supervise)
-	/** Any gateway; repeated until there is an answer other than 503. */
 	let refused = 0
+	/** Sends a request to any gateway, and repeats it until there is an answer other than 503. */
 	const request = async (method: string, path: string, body?: unknown, key?: string): Promise<Reply<Answer>> => {
 		for (;;) {
 			const headers = { ...(key !== undefined && { 'idempotency-key': key }) }
-			const url = `http://127.0.0.1:${one(nodes).port}${path}`
+			const url = `http://127.0.0.1:${randomOf(nodes).port}${path}`
 			const reply = await send(url, method, { headers, ...(body !== undefined && { body }) }).catch(() => null)
 			if (reply && reply.status !== 503) return reply
 			refused++
@@ -101,7 +102,7 @@ providers:
 
 	const clients = Array.from({ length: CLIENTS }, () =>
 		follow(
-			() => one(nodes).port,
+			() => randomOf(nodes).port,
 			() => isOver,
 		),
 	)
@@ -114,8 +115,8 @@ providers:
 			Array.from({ length: RUNS_A_KILL }, async (_, at) => {
 				await pause(at * 100)
 				const n = from + at
-				const said = { prompt: `chaos ${n}`, conversation: `c-${n}` }
-				const reply = await request('POST', `/v1/agents/${agents[n % AGENTS]}/runs`, said, `key-${n}`)
+				const body = { prompt: `chaos ${n}`, conversation: `c-${n}` }
+				const reply = await request('POST', `/v1/agents/${agents[n % AGENTS]}/runs`, body, `key-${n}`)
 				if (reply.status >= 300) throw new Error(`${reply.status} ${JSON.stringify(reply.body)}`)
 				runs.set(n, reply.body.run_id)
 				const name = `record-${n}`
@@ -148,16 +149,16 @@ providers:
 		}
 		const turn = Math.random()
 		if (turn < 0.4) {
-			const server = one(cluster.nodes)
+			const server = randomOf(cluster.nodes)
 			await server.kill()
 			await pause(Math.random() * 3_000)
 			await server.start()
 			happened.push(`server ${server.name}`)
 		} else {
-			const node = (turn < 0.8 && working()) || one(nodes)
+			const node = (turn < 0.8 && working()) || randomOf(nodes)
 			const role = roleOf(node.home)
 			await node.process.kill()
-			// Now and then another one takes over before it is back.
+			// Sometimes another one takes over before this one is back.
 			if (Math.random() < 0.5)
 				await eventually(() => nodes.some((other) => other !== node && roleOf(other.home) === 'working'))
 			node.process = await start(node)
@@ -180,17 +181,17 @@ providers:
 		if (body.status !== 'completed') t.fail(`run ${n} ${body.status}`, { found: body })
 		else if (body.answer !== `Well, done ${n}`) t.fail(`run ${n} answered ${body.answer}`)
 	}
-	t.strictSame([...statuses], [['completed', KILLS * RUNS_A_KILL]], 'every acknowledged run is there, and completed')
+	t.strictSame([...statuses], [['completed', KILLS * RUNS_A_KILL]], 'every acknowledged run exists, and is completed')
 	t.equal(new Set(runs.values()).size, KILLS * RUNS_A_KILL)
 
 	let missing = 0
 	for (const name of records) if ((await request('GET', `/v1/agents/${name}`)).status !== 200) missing++
-	t.equal(missing, 0, `each of ${records.length} acknowledged records is there`)
+	t.equal(missing, 0, `each of ${records.length} acknowledged records exists`)
 
 	t.strictSame(model.repeated, [], 'no finished step was repeated')
-	const most = (counts: Map<string, number>): string =>
+	const countsOf = (counts: Map<string, number>): string =>
 		`${counts.size} steps, ${[...counts.values()].reduce((sum, count) => sum + count, 0)} calls`
-	t.comment(`model: ${most(model.asked)}; tool: ${most(model.noted)}`)
+	t.comment(`model: ${countsOf(model.asked)}; tool: ${countsOf(model.noted)}`)
 	t.equal(model.asked.size, KILLS * RUNS_A_KILL * (STEPS + 1))
 	t.comment(`calls with an unknown outcome: ${model.interrupted.size}`)
 	t.equal(new Set([...model.noted.keys(), ...model.interrupted]).size, KILLS * RUNS_A_KILL * STEPS)
@@ -221,12 +222,12 @@ providers:
 	}
 	t.strictSame(wrong, [], `each client saw each of ${events} events once, in order`)
 	t.comment(`clients connected ${clients.map(({ connections }) => connections()).join(', ')} times`)
-	if (suspendAt > 0) t.match(late, /has taken over/, 'the one that was suspended found out')
+	if (suspendAt > 0) t.match(late, /has taken over/, 'the suspended gateway noticed')
 	isOver = true
 	for (const client of clients) client.close()
 })
 
-/** A client of all events that connects to any gateway, again and again. */
+/** A client of all events that connects to any gateway, and reconnects. */
 function follow(port: () => number, isOver: () => boolean) {
 	const byRun = new Map<string, number[]>()
 	const ended = new Set<string>()
@@ -241,10 +242,10 @@ function follow(port: () => number, isOver: () => boolean) {
 				connections++
 				close = () => stream.close()
 				began.resolve()
-				let taken = 0
-				const take = (): void => {
-					for (; taken < stream.events.length; taken++) {
-						const { run_id, sequence, event_type } = stream.events[taken] as {
+				let read = 0
+				const readEvents = (): void => {
+					for (; read < stream.events.length; read++) {
+						const { run_id, sequence, event_type } = stream.events[read] as {
 							run_id?: string | null
 							sequence: number
 							event_type: string
@@ -254,10 +255,10 @@ function follow(port: () => number, isOver: () => boolean) {
 						if (/^run\.(completed|failed|stopped)$/.test(event_type)) ended.add(run_id)
 					}
 				}
-				const beat = setInterval(take, 100)
+				const timer = setInterval(readEvents, 100)
 				await stream.closed
-				clearInterval(beat)
-				take()
+				clearInterval(timer)
+				readEvents()
 				lastEventId = stream.lastEventId
 			} catch {
 				await pause(200)
@@ -271,13 +272,5 @@ function follow(port: () => number, isOver: () => boolean) {
 		sequences: (run: string) => byRun.get(run) ?? [],
 		connections: () => connections,
 		close: () => close(),
-	}
-}
-
-function roleOf(home: string): string {
-	try {
-		return (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { role: string }).role
-	} catch {
-		return ''
 	}
 }

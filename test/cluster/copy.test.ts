@@ -6,7 +6,7 @@ import { openLmdb } from '../../core/store/lmdb/open.ts'
 import { newId } from '../../core/util/ids.ts'
 import { copyEngine } from '../../plugins/cluster/copy.ts'
 
-void t.test('a copy tells how far it is, also where several events were written together', async (t) => {
+void t.test('a copy reports its progress, even if several events were written together', async (t) => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-copy-'))
 	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 	await using from = await openLmdb({ path: join(folder, 'from') })
@@ -24,8 +24,8 @@ void t.test('a copy tells how far it is, also where several events were written 
 		from.log.append(null, 0, [{ event: event() }, { event: event() }, { event: event() }]),
 	)
 	await Promise.all(appends)
-	const told: string[] = []
-	const copied = await copyEngine({ from, to, signal: new AbortController().signal, step: (what) => told.push(what) })
+	const steps: string[] = []
+	const copied = await copyEngine({ from, to, signal: new AbortController().signal, step: (what) => steps.push(what) })
 	t.equal(copied.events, 4_500)
-	t.equal(told.filter((what) => what.startsWith('events')).length, 4)
+	t.equal(steps.filter((what) => what.startsWith('events')).length, 4)
 })

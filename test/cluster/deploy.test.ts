@@ -13,7 +13,7 @@ const run = (command: string, args: string[], env: NodeJS.ProcessEnv = {}) =>
 const has = (command: string): boolean => spawnSync(command, ['--version']).error === undefined
 const skip = withoutNats() || (has('openssl') ? false : 'openssl is missing')
 
-/** An authority, and a certificate for 127.0.0.1 and localhost. Returns the folder of ca.pem, server.pem and server-key.pem. */
+/** Makes an authority, and a certificate for 127.0.0.1 and localhost: ca.pem, server.pem and server-key.pem. Returns the folder. */
 function certificates(place: string): string {
 	const at = (name: string): string => join(place, name)
 	const ssl = (...args: string[]): void => {
@@ -39,7 +39,7 @@ function certificates(place: string): string {
 	return place
 }
 
-void t.test('nats-server takes nats.conf', { skip }, (t) => {
+void t.test('nats-server accepts nats.conf', { skip }, (t) => {
 	const place = certificates(t.testdir())
 	const file = join(place, 'nats.conf')
 	const text = readFileSync(join(folder, 'nats.conf'), 'utf8')
@@ -51,10 +51,10 @@ void t.test('nats-server takes nats.conf', { skip }, (t) => {
 	t.end()
 })
 
-void t.test('systemd takes the unit', { skip: has('systemd-analyze') ? false : 'systemd is missing' }, (t) => {
+void t.test('systemd accepts the unit', { skip: has('systemd-analyze') ? false : 'systemd is missing' }, (t) => {
 	const unit = readFileSync(join(folder, 'nats-server.service'), 'utf8')
 	const file = join(t.testdir(), 'nats-server.service')
-	// The program and its user need not be here.
+	// The program and its user need not exist here.
 	writeFileSync(file, unit.replace(/^(User|Group)=.*$/gm, '').replaceAll('/usr/sbin/nats-server', process.execPath))
 	const { status, stderr } = run('systemd-analyze', ['verify', file])
 	t.equal(status, 0, stderr)
@@ -62,7 +62,7 @@ void t.test('systemd takes the unit', { skip: has('systemd-analyze') ? false : '
 	t.end()
 })
 
-void t.test('a connection is encrypted, and both sides are checked', { skip }, async (t) => {
+void t.test('a connection is encrypted, and both sides are authenticated', { skip }, async (t) => {
 	const place = certificates(t.testdir())
 	const ca_file = join(place, 'ca.pem')
 	await using cluster = await startNats(1, {

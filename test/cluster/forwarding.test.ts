@@ -18,7 +18,7 @@ import { startNats, withoutNats } from '../support/nats.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
-/** The answer to bytes that no proper client sends, up to the end of the connection. */
+/** Sends bytes that no HTTP client sends, and returns everything up to the end of the connection. */
 async function exchange(url: string, bytes: string): Promise<string> {
 	const { hostname, port } = new URL(url)
 	const socket = net.connect(Number(port), hostname)
@@ -61,7 +61,7 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		t.equal(head.status, 200)
 	})
 
-	await t.test('a local caller is local at either gateway, and nobody else is', async (t) => {
+	await t.test('a local caller is local at either gateway, and no other caller is', async (t) => {
 		const status = async (headers: Record<string, string>): Promise<number> =>
 			(await waiting.request('GET', '/v1/agents/anna', { headers })).status
 		t.equal(await status({}), 200, 'no token is needed on the machine itself')
@@ -72,11 +72,11 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		t.match(await exchange(waiting.url, old), /^HTTP\/1.1 401 /, 'HTTP/1.0, as of a proxy')
 	})
 
-	await t.test('a client hides no header from the working gateway by naming it in Connection', async (t) => {
+	await t.test('a client cannot hide a header from the working gateway by naming it in Connection', async (t) => {
 		const head = (method: string, more: string): string =>
 			`${method} /v1/agents/anna HTTP/1.1\r\nhost: localhost\r\n${more}\r\n\r\n`
 		const viaProxy = 'x-forwarded-for: 203.0.113.7\r\nconnection: close, x-forwarded-for'
-		t.match(await exchange(waiting.url, head('GET', viaProxy)), /^HTTP\/1.1 401 /, 'it would count as local')
+		t.match(await exchange(waiting.url, head('GET', viaProxy)), /^HTTP\/1.1 401 /, 'it does not count as local')
 
 		// Without its length, the body would be read as another request, whose sender is a gateway of this machine.
 		const hidden = 'DELETE /v1/agents/anna HTTP/1.1\r\nhost: localhost\r\n\r\n'
@@ -91,7 +91,7 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		t.match(await exchange(waiting.url, head), /^HTTP\/1.1 200 /)
 	})
 
-	await t.test('what was forwarded without proof is refused', async (t) => {
+	await t.test('a forwarded request without a valid proof is refused', async (t) => {
 		const { key } = secretFrom(await installationKey(working.home, {}), 'svc')
 		const sign = openSigner()
 		const request = { address: 'main', method: 'GET', target: '/v1/agents/anna' } as const
@@ -192,7 +192,7 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		t.equal((await waiting.request('GET', '/v1/agents/anna')).status, 200)
 	})
 
-	await t.test('a token that is revoked is refused at the other one at once', async (t) => {
+	await t.test('a revoked token is refused at the other gateway at once', async (t) => {
 		const { token, id } = (await working.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
 		const stream = await openStream(waiting.url, { token })
 		t.equal((await waiting.request('GET', '/v1/agents', { token })).status, 200)
@@ -213,13 +213,13 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		)
 	})
 
-	await t.test('the metrics of the working one count what it was forwarded', async (t) => {
+	await t.test('the metrics of the working gateway count forwarded requests', async (t) => {
 		const forwarded = async (): Promise<number> =>
 			Number(/^svc_forwarded_requests_total (\d+)$/m.exec((await working.request('GET', '/metrics')).body)?.[1])
 		const before = await forwarded()
 		t.ok(before > 0)
 		t.equal((await waiting.request('GET', '/metrics')).status, 200)
-		// A reading may be shown again for a while.
+		// A value may be cached for a while.
 		t.equal(await eventually(forwarded, (now) => now > before), before + 1)
 	})
 
@@ -235,7 +235,7 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		})
 	})
 
-	await t.test('it takes over, and requests wait for it', async (t) => {
+	await t.test('it takes over, and requests wait for that', async (t) => {
 		const stream = await openStream(waiting.url, { query: { agent_id: 'anna' } })
 		const { run_id } = (await waiting.request('POST', '/v1/agents/anna/runs', { body: { prompt: 'long' } })).body
 		await model.called('long')
@@ -256,7 +256,7 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 	t.equal((await send(`${waiting.url}/healthz`, 'GET')).status, 200)
 })
 
-void t.test('svc says what a change of gateway.yaml does at a waiting gateway', { skip: withoutNats() }, async (t) => {
+void t.test('svc states when a waiting gateway applies a changed setting', { skip: withoutNats() }, async (t) => {
 	const cluster = await startNats()
 	const working = await startMember(cluster)
 	const waiting = await startMember(cluster, { keysOf: working.home })

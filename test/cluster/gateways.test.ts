@@ -1,27 +1,21 @@
 /**
- * Several gateways, each in a process and with a home of its own, on one cluster. One works; the others wait and forward, and the next
- * one continues when it stops, is killed or was suspended for too long.
+ * Several gateways on one cluster, each in its own process and with its own home. One works; the others wait and forward, and the next
+ * one continues when it stops, is killed or is suspended for too long.
  *
- * CLUSTER_KILLS sets how many are killed before one is suspended (0).
+ * CLUSTER_KILLS sets how many are killed before one is suspended (default 0).
  */
-import { cpSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
-import { makeHome, send } from '../support/gateway.ts'
+import { openMembers, roleOf } from '../support/cluster-processes.ts'
+import type { MemberProcess } from '../support/cluster-processes.ts'
+import { send } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
-import { spawnGateway } from '../support/process.ts'
-import type { GatewayProcess } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
 const KILLS = Number(process.env.CLUSTER_KILLS ?? 0)
 const SERVERS = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
-
-interface Member extends GatewayProcess {
-	home: string
-}
 
 void t.test('gateways on one cluster', { skip: withoutNats(), timeout: 300_000 + KILLS * 60_000 }, async (t) => {
 	const [cluster, model] = await Promise.all([startNats(SERVERS), startHeldModel()])
@@ -31,29 +25,13 @@ store: { url: '${cluster.url}', replicas: ${SERVERS} }
 providers:
   held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
 `
-	const gateways: Member[] = []
+	const members = openMembers({ SVC_LOG_LEVEL: 'info' })
 	t.teardown(async () => {
-		await Promise.all(gateways.map((one) => one.kill().catch(() => {})))
+		await members.kill()
 		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
 	})
-	const homes: string[] = []
-	/** A home with the vault's key of the first one. */
-	const newHome = (): string => {
-		const home = makeHome({ config })
-		if (homes[0] !== undefined) cpSync(join(homes[0], 'keys'), join(home, 'keys'), { recursive: true })
-		homes.push(home)
-		return home
-	}
-	/** Settles once it listens. */
-	const start = async (home = newHome()): Promise<Member> => {
-		const gateway = { ...(await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })), home }
-		gateways.push(gateway)
-		return gateway
-	}
-	const role = (gateway: Member): string =>
-		(JSON.parse(readFileSync(join(gateway.home, 'run/gateway.json'), 'utf8')) as { role: string }).role
-	const works = (gateway: Member): Promise<unknown> => eventually(() => role(gateway) === 'working')
-	const request = (gateway: Member, method: string, path: string, body?: unknown) =>
+	const start = () => members.start(members.newHome({ config }))
+	const request = (gateway: MemberProcess, method: string, path: string, body?: unknown) =>
 		send(gateway.url + path, method, { token, ...(body !== undefined && { body }) })
 	let token = ''
 
@@ -87,26 +65,26 @@ providers:
 	for (const [at, how] of turns.entries()) {
 		const n = at + 1
 		await model.called('go', n + 1)
-		// Its predecessor works on the data, so it forwards what it gets.
+		// Its predecessor works on the data, so it forwards requests.
 		const former = current
 		const next = await start()
 		t.equal((await request(next, 'GET', '/v1/agents/anna')).status, 200)
-		t.same([role(former), role(next)], ['working', 'waiting'])
+		t.same([roleOf(former.home), roleOf(next.home)], ['working', 'waiting'])
 		if (how === 'killed') await former.kill()
 		else former.child.kill('SIGSTOP')
-		await works(next)
+		await eventually(() => roleOf(next.home) === 'working')
 		current = next
 		if (how === 'suspended') {
 			former.child.kill('SIGCONT')
 			await eventually(() => /has taken over the data.*waiting: the gateway/s.test(former.errors()))
-			t.pass('it finds out, and waits')
+			t.pass('it notices, and waits')
 			await former.kill()
 		}
 		await listened.promise
 		listened = Promise.withResolvers()
 		stream = await listen()
-		t.equal((await request(current, 'GET', '/v1/agents/anna')).status, 200, 'the token and the agent are there')
-		// The call that was cut off is made again, and none before it.
+		t.equal((await request(current, 'GET', '/v1/agents/anna')).status, 200, 'the token and the agent exist')
+		// The interrupted call is repeated, and no earlier one.
 		const again = await model.called('go', n + 2)
 		const results = JSON.stringify(again.body).match(/step-\d+/g) ?? []
 		t.equal(new Set(results).size, n, 'finished steps are not repeated')
@@ -120,7 +98,7 @@ providers:
 	t.match(verbose.body, /\[\+\]store ok: NATS at 127\.0\.0\.1:\d+.*, leader n\d/)
 
 	if (SERVERS > 1) {
-		// One that stops gives the lease back: no wait.
+		// A gateway that stops releases the lease: no wait.
 		const next = await start()
 		t.equal(await current.end(), 0)
 		current = next
@@ -129,12 +107,12 @@ providers:
 	const { events } = (await request(current, 'GET', `/v1/audit?run_id=${run}&limit=500`)).body
 	const logged = (events as { sequence: number }[]).map(({ sequence }) => sequence)
 	t.equal(new Set(logged).size, logged.length, 'the log has no event twice')
-	// The pieces of answers are in no log.
+	// Pieces of answers are not logged.
 	const shown = sequences.filter((sequence) => logged.includes(sequence))
 	t.strictSame(
 		shown,
 		[...new Set(shown)].toSorted((a, b) => a - b),
-		'each was shown once, in order, whichever gateway it was',
+		'each event was shown once, in order, by any gateway',
 	)
-	t.strictSame(new Set(shown), new Set(logged), 'and all of them')
+	t.strictSame(new Set(shown), new Set(logged), 'all events were shown')
 })

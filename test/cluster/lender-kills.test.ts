@@ -1,16 +1,14 @@
 /**
- * Gateways that lend threads are killed and suspended in the middle of many runs that call a tool.
+ * Gateways that lend threads are killed and suspended during many runs that call a tool.
  *
- * LENDER_KILLS sets how often (2).
+ * LENDER_KILLS sets how often (default 2).
  */
-import { cpSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import { STEPS, startChaosModel } from '../support/chaos-model.ts'
-import { makeHome, send } from '../support/gateway.ts'
+import { openMembers } from '../support/cluster-processes.ts'
+import type { MemberProcess } from '../support/cluster-processes.ts'
+import { send } from '../support/gateway.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
-import { spawnGateway } from '../support/process.ts'
-import type { GatewayProcess } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -30,60 +28,53 @@ mcp: { allowed_hosts: ['127.0.0.1'] }
 providers:
   chaos: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
 `
-	const homes: string[] = []
-	const started: GatewayProcess[] = []
+	const members = openMembers()
 	t.teardown(async () => {
-		await Promise.all(started.map((one) => one.kill().catch(() => {})))
+		await members.kill()
 		await cluster[Symbol.asyncDispose]()
 		model.stop()
 	})
-	const start = async (home = makeHome({ config })): Promise<GatewayProcess & { home: string }> => {
-		if (homes[0] !== undefined) cpSync(join(homes[0], 'keys'), join(home, 'keys'), { recursive: true })
-		homes.push(home)
-		const gateway = await spawnGateway(home)
-		started.push(gateway)
-		return { ...gateway, home }
-	}
+	const start = (home = members.newHome({ config })) => members.start(home)
 	const working = await start()
 	const request = async (method: string, path: string, body?: unknown) =>
 		send(working.url + path, method, { ...(body !== undefined && { body }) })
 	await request('POST', '/v1/agents', { name: 'anna' })
 	await request('POST', '/v1/agents/anna/mcp', { name: 'tools', transport: 'http', url: model.tools })
 	const lenders = await Promise.all(Array.from({ length: LENDERS }, () => start()))
-	/** Of each lender: how many runs execute there. */
-	const runsElsewhere = async (): Promise<number[]> =>
+	/** The number of runs on each lender. */
+	const runsByLender = async (): Promise<number[]> =>
 		(await request('GET', '/v1/cluster')).body.gateways.flatMap(
 			(one: { works: boolean; threads: number; runs: number }) => (!one.works && one.threads > 0 ? [one.runs] : []),
 		)
-	/** As the metrics have it, which do not ask the other gateways: a run may be over before those have answered. */
-	const runsOnLenders = async (): Promise<number[]> =>
+	/** The same from the metrics, which do not query the other gateways: a run may end before those respond. */
+	const runsInMetrics = async (): Promise<number[]> =>
 		[...String((await request('GET', '/metrics')).body).matchAll(/^svc_lent_thread_runs\{.*\} (\d+)$/gm)].map(
 			([, count]) => Number(count),
 		)
-	await eventually(async () => (await runsElsewhere()).length === LENDERS)
+	await eventually(async () => (await runsByLender()).length === LENDERS)
 	const stream = await openStream(working.url, { query: { agent_id: 'anna' } })
 
 	const runs: string[] = []
 	const begin = async (): Promise<void> => {
 		const n = runs.length
-		const said = { prompt: `chaos ${n}`, conversation: `c-${n}` }
+		const body = { prompt: `chaos ${n}`, conversation: `c-${n}` }
 		runs[n] = ''
-		runs[n] = (await request('POST', '/v1/agents/anna/runs', said)).body.run_id
+		runs[n] = (await request('POST', '/v1/agents/anna/runs', body)).body.run_id
 	}
 	for (let kill = 0; kill < KILLS; kill++) {
 		await Promise.all(Array.from({ length: RUNS_A_KILL }, begin))
 		const at = kill % LENDERS
-		const lender = lenders[at] as GatewayProcess & { home: string }
-		await eventually(runsOnLenders, (counts) => counts.length === LENDERS && counts.every((count) => count > 0))
+		const lender = lenders[at] as MemberProcess
+		await eventually(runsInMetrics, (counts) => counts.length === LENDERS && counts.every((count) => count > 0))
 		if (kill % 2 === 0) {
 			await lender.kill()
 			lenders[at] = await start(lender.home)
 		} else {
 			lender.child.kill('SIGSTOP')
-			await eventually(async () => (await runsElsewhere()).length < LENDERS)
+			await eventually(async () => (await runsByLender()).length < LENDERS)
 			lender.child.kill('SIGCONT')
 		}
-		await eventually(async () => (await runsElsewhere()).length === LENDERS)
+		await eventually(async () => (await runsByLender()).length === LENDERS)
 	}
 	await eventually(
 		() =>

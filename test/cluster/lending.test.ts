@@ -1,22 +1,15 @@
 /**
- * Runs execute in the threads of waiting gateways, each in a process and with a home of its own. A run there survives its gateway,
- * and the working one.
+ * Runs execute in the threads of waiting gateways, each in its own process and with its own home. Such a run survives the loss of its
+ * gateway and of the working one.
  */
-import { cpSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import { svcFor } from '../support/cli.ts'
-import { makeHome, send } from '../support/gateway.ts'
+import { openMembers, roleOf } from '../support/cluster-processes.ts'
+import { send } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import type { HeldCall } from '../support/held-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
-import { spawnGateway } from '../support/process.ts'
-import type { GatewayProcess } from '../support/process.ts'
 import { eventually } from '../support/wait.ts'
-
-interface Member extends GatewayProcess {
-	home: string
-}
 
 /** A tool that waits for a person while its call stays in flight. */
 const form = `export default {
@@ -41,35 +34,28 @@ plugins: { form: true }
 providers:
   held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
 `
-	const gateways: Member[] = []
+	const processes = openMembers({ SVC_LOG_LEVEL: 'info' })
 	t.teardown(async () => {
-		await Promise.all(gateways.map((one) => one.kill().catch(() => {})))
+		await processes.kill()
 		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
 	})
-	const homes: string[] = []
-	const start = async (settings = config): Promise<Member> => {
-		const home = makeHome({ config: settings, files: { 'plugins/form/index.ts': form } })
-		if (homes[0] !== undefined) cpSync(join(homes[0], 'keys'), join(home, 'keys'), { recursive: true })
-		homes.push(home)
-		const gateway = { ...(await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })), home }
-		gateways.push(gateway)
-		return gateway
-	}
+	const start = (settings = config) =>
+		processes.start(processes.newHome({ config: settings, files: { 'plugins/form/index.ts': form } }))
 	let current = await start()
 	const token = (await send(`${current.url}/v1/auth/tokens`, 'POST', { body: { scopes: ['*'] } })).body.token as string
 	const request = (method: string, path: string, body?: unknown) =>
 		send(current.url + path, method, { token, ...(body !== undefined && { body }) })
 	await request('POST', '/v1/agents', { name: 'anna' })
 
-	const parts = async (): Promise<{ works: boolean; threads: number; runs: number }[]> =>
+	const members = async (): Promise<{ works: boolean; threads: number; runs: number }[]> =>
 		(await request('GET', '/v1/cluster')).body.gateways
-	/** Settles once waiting gateways lend so many threads. */
+	/** Waits until waiting gateways lend `threads` threads. */
 	const lent = (threads: number): Promise<unknown> =>
 		eventually(async () => {
-			const others = (await parts()).filter(({ works }) => !works)
+			const others = (await members()).filter(({ works }) => !works)
 			return others.reduce((sum, one) => sum + one.threads, 0) === threads
 		})
-	/** Starts a run in a conversation of its own, and settles with its first call of the model. */
+	/** Starts a run in a new conversation, and waits for its first model call. */
 	const begin = async (prompt: string): Promise<{ id: string; call: HeldCall }> => {
 		const { body } = await request('POST', '/v1/agents/anna/runs', { prompt, conversation: prompt })
 		return { id: body.run_id, call: await model.called(prompt) }
@@ -84,14 +70,14 @@ providers:
 	const takeStep = (call: HeldCall, n: number): void =>
 		call.callTool('memory_stm_write', JSON.stringify({ key: `step-${n}`, value: n }))
 
-	// The first run of all takes the working gateway's own thread, so the next one goes elsewhere.
+	// The first run uses the working gateway's own thread, so the next one goes to a lender.
 	let lender = await start()
 	await lent(1)
 	const own = await begin('own')
 
-	await t.test('it is visible how many there are, and what executes there', async (t) => {
-		const away = await begin('away')
-		t.match(await parts(), [
+	await t.test('lent threads and their runs are visible', async (t) => {
+		const remote = await begin('away')
+		t.match(await members(), [
 			{ works: true, threads: 1, runs: 1 },
 			{ works: false, threads: 1, runs: 1 },
 		])
@@ -110,27 +96,27 @@ providers:
 			(await svc(['doctor', '--only', 'store.cluster'])).stdout,
 			'threads: those of the working gateway and 1 lent by another gateway',
 		)
-		away.call.answer('done')
-		await ended(away.id, 'completed')
+		remote.call.answer('done')
+		await ended(remote.id, 'completed')
 	})
 
-	await t.test('a run there is stopped', async (t) => {
+	await t.test('a run on a lender is stopped', async (t) => {
 		const { id, call } = await begin('stopped')
-		t.match(await parts(), [{ runs: 1 }, { runs: 1 }])
+		t.match(await members(), [{ runs: 1 }, { runs: 1 }])
 		t.equal((await request('POST', `/v1/runs/${id}/cancel`)).status < 300, true)
 		await call.hungUp
 		await ended(id, 'stopped')
-		t.match(await parts(), [{ runs: 1 }, { runs: 0 }])
+		t.match(await members(), [{ runs: 1 }, { runs: 0 }])
 	})
 
-	await t.test('a call of a run there gets a person’s answer', async (t) => {
+	await t.test('a call of a run on a lender receives a person’s answer', async (t) => {
 		const { id, call } = await begin('asked')
 		call.callTool('form_fill', '{}')
 		const [question] = await eventually(
 			async () => (await request('GET', '/v1/agents/anna/questions')).body as { question_id: string }[],
 			(found) => found.length > 0,
 		)
-		t.match(await parts(), [{ runs: 1 }, { runs: 1 }])
+		t.match(await members(), [{ runs: 1 }, { runs: 1 }])
 		const path = `/v1/agents/anna/ask-responses/${question?.question_id}`
 		t.equal((await request('POST', path, { answer: 'a person says so' })).status < 300, true)
 		const next = await model.called('asked', 2)
@@ -144,7 +130,7 @@ providers:
 			const { id, call } = await begin(how)
 			takeStep(call, 1)
 			const cut = await model.called(how, 2)
-			t.match(await parts(), [{ runs: 1 }, { runs: 1 }])
+			t.match(await members(), [{ runs: 1 }, { runs: 1 }])
 			lender.child.kill(how)
 			const again = await model.called(how, 3)
 			t.equal(stepsIn(again), 1, 'from its last finished step')
@@ -163,17 +149,17 @@ providers:
 		})
 	}
 
-	await t.test('one that stops first completes the runs that it has', async (t) => {
+	await t.test('a lender that stops completes its runs first', async (t) => {
 		const other = await start(config.replace('shutdown_grace_s: 0', 'shutdown_grace_s: 60'))
 		await lent(2)
 		const runs = [await begin('one'), await begin('other')]
-		t.match(await parts(), [{ runs: 1 }, { runs: 1 }, { runs: 1 }])
-		const gone = other.end()
+		t.match(await members(), [{ runs: 1 }, { runs: 1 }, { runs: 1 }])
+		const exited = other.end()
 		await lent(1)
 		const late = await begin('late')
 		for (const { call } of [...runs, late]) call.answer('done')
 		for (const { id } of [...runs, late]) await ended(id, 'completed')
-		t.equal(await gone, 0)
+		t.equal(await exited, 0)
 		t.equal(
 			model.calls.filter(({ prompt }) => ['one', 'other', 'late'].includes(prompt)).length,
 			3,
@@ -183,25 +169,25 @@ providers:
 
 	await t.test('a gateway with workers.lend: false lends nothing', async (t) => {
 		const other = await start(config.replace('runs_per_thread: 8', 'runs_per_thread: 8, lend: false'))
-		await eventually(async () => (await parts()).length === 3)
-		t.match((await parts()).filter(({ threads }) => threads === 0).length, 1)
+		await eventually(async () => (await members()).length === 3)
+		t.match((await members()).filter(({ threads }) => threads === 0).length, 1)
 		await other.end()
 	})
 
-	await t.test('the working gateway is killed, and runs of both continue at the next one', async (t) => {
-		const away = await begin('moved')
-		takeStep(away.call, 1)
+	await t.test('after a kill of the working gateway, runs of both continue at the next one', async (t) => {
+		const remote = await begin('moved')
+		takeStep(remote.call, 1)
 		const cut = await model.called('moved', 2)
-		t.match(await parts(), [{ runs: 1 }, { runs: 1 }])
+		t.match(await members(), [{ runs: 1 }, { runs: 1 }])
 		await current.kill()
 		await Promise.all([cut.hungUp, own.call.hungUp])
 		current = lender
-		await eventually(() => /"working"/.test(readFileSync(join(current.home, 'run/gateway.json'), 'utf8')))
+		await eventually(() => roleOf(current.home) === 'working')
 		const [again, first] = await Promise.all([model.called('moved', 3), model.called('own', 2)])
 		t.equal(stepsIn(again), 1, 'from its last finished step')
 		again.answer('done')
 		first.answer('done')
-		await Promise.all([ended(away.id, 'completed'), ended(own.id, 'completed')])
+		await Promise.all([ended(remote.id, 'completed'), ended(own.id, 'completed')])
 		t.notMatch(current.errors(), /"level":"(error|fatal)"/)
 	})
 })

@@ -7,9 +7,9 @@ import { startNats, withoutNats } from '../support/nats.ts'
 import { eventually } from '../support/wait.ts'
 import { openNats } from '../../plugins/cluster/nats/open.ts'
 
-void t.test('all data goes into a cluster, and back', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
+void t.test('all data is migrated to a cluster and back', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
 	await using cluster = await startNats()
-	const settings = (more: string): string => `store: { prefix: moved, replicas: 1${more} }\n`
+	const settings = (fields: string): string => `store: { prefix: moved, replicas: 1${fields} }\n`
 	const home = makeHome({ config: settings('') })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const env = { SVC_CLUSTER_PREFIX: 'moved', SVC_CLUSTER_REPLICAS: '1' }
@@ -27,7 +27,7 @@ void t.test('all data goes into a cluster, and back', { skip: withoutNats(), tim
 		return run_id
 	}
 	const runs = [await run('one'), await run('/tool memory_stm_write {"key":"k","value":"v"}')]
-	const look = async (): Promise<unknown> => ({
+	const snapshot = async (): Promise<unknown> => ({
 		agents: (await call('GET', '/v1/agents')).body,
 		secrets: (await call('GET', '/v1/vault/secrets')).body,
 		memory: (await call('GET', '/v1/agents/anna/memory')).body,
@@ -41,7 +41,7 @@ void t.test('all data goes into a cluster, and back', { skip: withoutNats(), tim
 			),
 		),
 	})
-	const before = await look()
+	const before = await snapshot()
 	const svc = svcFor({ home })
 
 	const busy = await svc(['migrate', '--from', 'lmdb:', '--to', cluster.url], { env })
@@ -53,16 +53,16 @@ void t.test('all data goes into a cluster, and back', { skip: withoutNats(), tim
 		['migrate', '--from', 'lmdb:', '--to', 'redis://x'],
 	])
 		t.equal((await svc(argv, { env })).code, 2)
-	const there = await svc(['migrate', '--from', 'lmdb:', '--to', cluster.url, '--json'], { env })
-	t.match(there, { code: 0, stderr: /Set store\.url/ })
-	t.ok(there.json().records > 5)
+	const migrated = await svc(['migrate', '--from', 'lmdb:', '--to', cluster.url, '--json'], { env })
+	t.match(migrated, { code: 0, stderr: /Set store\.url/ })
+	t.ok(migrated.json().records > 5)
 	const twice = await svc(['migrate', '--from', 'lmdb:', '--to', cluster.url], { env })
 	t.match(twice.stderr, /the target already contains data/)
 
 	gateway = await start(cluster.url)
-	t.strictSame(await look(), before)
+	t.strictSame(await snapshot(), before)
 	runs.push(await run('three'))
-	const later = await look()
+	const later = await snapshot()
 	await gateway.running.stop()
 
 	const back = join(home, 'back')
@@ -71,12 +71,12 @@ void t.test('all data goes into a cluster, and back', { skip: withoutNats(), tim
 	if (process.env.SVC_TEST_CLUSTER === 'all') {
 		writeFileSync(join(home, 'config/gateway.yaml'), settings(', path: back'))
 		gateway = await start()
-		t.strictSame(await look(), later)
+		t.strictSame(await snapshot(), later)
 		await gateway.running.stop()
 	}
 
 	await using holder = await openNats({ url: cluster.url, prefix: 'moved', replicas: 1 })
 	t.ok(holder)
-	const held = await svc(['migrate', '--from', cluster.url, '--to', `lmdb:${join(home, 'third')}`], { env })
-	t.match(held.stderr, /works on the data in the cluster: stop it first/)
+	const refused = await svc(['migrate', '--from', cluster.url, '--to', `lmdb:${join(home, 'third')}`], { env })
+	t.match(refused.stderr, /works on the data in the cluster: stop it first/)
 })

@@ -11,8 +11,8 @@ import { spawnGateway } from '../support/process.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/wait.ts'
 
-/** A gateway on a cluster of one server, and the model that its runs wait for. */
-async function startPlace(t: Test) {
+/** A gateway on a cluster of one server, and a model that answers on the test's command. */
+async function setUp(t: Test) {
 	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
 	const home = makeHome({
 		config: `
@@ -29,7 +29,7 @@ providers:
 }
 
 void t.test('a gateway stops although its NATS servers are gone', { skip: withoutNats() }, async (t) => {
-	const { cluster, model, gateway } = await startPlace(t)
+	const { cluster, model, gateway } = await setUp(t)
 	await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'anna' } })
 	await send(`${gateway.url}/v1/agents/anna/runs`, 'POST', { body: { prompt: 'go' } })
 	const call = await model.called('go')
@@ -43,10 +43,10 @@ void t.test('a gateway stops although its NATS servers are gone', { skip: withou
 const skip = process.env.SVC_TEST_CLUSTER === 'all' ? withoutNats() : 'it takes long: SVC_TEST_CLUSTER=all'
 
 void t.test('requests get 503, runs pause, and both continue', { skip, timeout: 240_000 }, async (t) => {
-	const { cluster, model, gateway, home } = await startPlace(t)
+	const { cluster, model, gateway, home } = await setUp(t)
 	const server = cluster.nodes[0]?.child
 	t.teardown(() => server?.kill('SIGCONT'))
-	// It starts again when the cluster is back, with another port.
+	// It restarts when the cluster is back, with another port.
 	const urlOf = (): string => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }).url
 	const request = async (method: string, path: string, body?: unknown) =>
 		send(urlOf() + path, method, body === undefined ? {} : { body })
@@ -62,7 +62,7 @@ void t.test('requests get 503, runs pause, and both continue', { skip, timeout: 
 
 	server?.kill('SIGSTOP')
 	one.callTool('memory_stm_write', JSON.stringify({ key: 'k', value: 1 }))
-	// It waits for the cluster, but not for long; by then nothing can be read either.
+	// It waits for the cluster for a short time. After that, reads fail too.
 	const unknown = await request('POST', '/v1/agents', { name: 'carla' })
 	for (const refused of [
 		unknown,
@@ -95,14 +95,14 @@ void t.test('requests get 503, runs pause, and both continue', { skip, timeout: 
 	t.equal(
 		(await request('POST', '/v1/agents', { name: 'dora' })).status,
 		201,
-		'what was refused at once was not stored',
+		'a request that was refused at once was not stored',
 	)
 	const { status } = await request('POST', '/v1/agents', { name: 'carla' })
-	t.ok([201, 409].includes(status), 'the outcome of the other was unknown')
+	t.ok([201, 409].includes(status), 'the outcome of the first one was unknown')
 })
 
 void t.test(
-	'of two gateways, the one that is cut off stops before the other one begins',
+	'a gateway without a connection stops before another one takes over',
 	{ skip, timeout: 240_000 },
 	async (t) => {
 		const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
@@ -147,7 +147,7 @@ providers:
 		const firstAnswer = performance.now()
 		isBegun = true
 		await answers
-		t.ok(lastAnswer < firstAnswer, 'never two at a time')
+		t.ok(lastAnswer < firstAnswer, 'never two at the same time')
 		const refused = await at(gateway, 'GET', '/v1/agents/anna')
 		t.equal(refused.status, 503)
 		t.match(refused.headers.get('retry-after'), /^\d+$/)
@@ -160,13 +160,13 @@ providers:
 		t.match(ended.answer, /done by the other one/)
 
 		network.heal()
-		// It starts again, and waits.
+		// It restarts, and waits.
 		await eventually(
 			() => role(gateway).catch(() => ''),
 			(found) => found === 'waiting',
 		)
 		t.equal((await at(gateway, 'GET', `/v1/runs/${run_id}`)).body.status, 'completed')
-		t.equal((await at(other, 'GET', '/v1/agents/late')).status, 404, 'what was refused was not stored')
+		t.equal((await at(other, 'GET', '/v1/agents/late')).status, 404, 'a refused request was not stored')
 		t.equal(model.calls.length, 2)
 	},
 )

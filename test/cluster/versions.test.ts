@@ -1,6 +1,6 @@
 /**
- * Gateways of two neighbouring minor versions on one cluster. The newer one is a copy of this program with a format of its own: in it
- * the record of each agent has a further field, which the older program never stores.
+ * Gateways of two neighbouring minor versions on one cluster. The newer one is a copy of this program with a newer format, in which
+ * the record of each agent has an additional field. The older program never stores that.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,10 +13,11 @@ import { openClient } from '../../plugins/cluster/nats/client.ts'
 import { answerDiscovery } from '../../plugins/cluster/nats/discovery.ts'
 import { namesOf, token as subjectToken } from '../../plugins/cluster/nats/streams.ts'
 import { svcFor } from '../support/cli.ts'
-import { makeHome, send } from '../support/gateway.ts'
+import { openMembers, roleOf } from '../support/cluster-processes.ts'
+import type { MemberProcess } from '../support/cluster-processes.ts'
+import { send } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
-import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -26,9 +27,9 @@ const newer = format + 1
 void t.test('two versions on one cluster', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
 	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
 	const program = newerProgram()
-	const gateways: GatewayProcess[] = []
+	const { newHome, start, kill } = openMembers({ SVC_LOG_LEVEL: 'info' })
 	t.teardown(async () => {
-		await Promise.all(gateways.map((one) => one.kill().catch(() => {})))
+		await kill()
 		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
 		rmSync(program, { recursive: true })
 	})
@@ -38,21 +39,8 @@ store: { url: '${cluster.url}', replicas: 1 }
 providers:
   held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
 `
-	const first = makeHome({ config })
-	const homeLike = (): string => {
-		const home = makeHome({ config })
-		cpSync(join(first, 'keys'), join(home, 'keys'), { recursive: true })
-		return home
-	}
-	const start = async (home: string, options: { program?: string; env?: NodeJS.ProcessEnv } = {}) => {
-		const gateway = { ...(await spawnGateway(home, { SVC_LOG_LEVEL: 'info', ...options.env }, options)), home }
-		gateways.push(gateway)
-		return gateway
-	}
-	const works = ({ home }: { home: string }): Promise<unknown> =>
-		eventually(
-			() => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { role: string }).role === 'working',
-		)
+	const olderHome = newHome({ config })
+	const works = ({ home }: MemberProcess): Promise<unknown> => eventually(() => roleOf(home) === 'working')
 	let token = ''
 	const request = (gateway: GatewayProcess, method: string, path: string, body?: unknown) =>
 		send(gateway.url + path, method, { token, ...(body !== undefined && { body }) })
@@ -68,7 +56,7 @@ providers:
 		((await stored('svc.kv.r.0', ['agents', name])) as { grade?: string } | undefined)?.grade
 	const formatNow = async () => ((await stored('svc.kv.q.0', ['meta', 'format'])) as { format: number }).format
 
-	let older = await start(first)
+	let older = await start(olderHome)
 	token = (await request(older, 'POST', '/v1/auth/tokens', { scopes: ['*'] })).body.token
 	await request(older, 'POST', '/v1/agents', { name: 'anna' })
 	const runs = new Map<string, string>()
@@ -76,7 +64,7 @@ providers:
 		runs.set(prompt, (await request(gateway, 'POST', '/v1/agents/anna/runs', { prompt })).body.run_id)
 		await model.called(prompt)
 	}
-	/** How it ended, once the model has answered. */
+	/** Answers the model calls of a run, and returns its final status. */
 	const finished = async (gateway: GatewayProcess, prompt: string): Promise<unknown> => {
 		let status: unknown
 		await eventually(async () => {
@@ -88,51 +76,51 @@ providers:
 	}
 	await begin(older, 'first')
 
-	const newHome = homeLike()
-	let current = await start(newHome, { program })
+	const newerHome = newHome({ config })
+	let current = await start(newerHome, { program })
 	await older.end()
 	await works(current)
 	t.equal(await formatNow(), format, 'a newer gateway that takes over keeps the format')
 	t.match(
 		current.errors(),
 		`set store.format to ${newer} once every gateway has this version`,
-		'and says how to raise it',
+		'it states how to raise the format',
 	)
 	await request(current, 'POST', '/v1/agents', { name: 'bella' })
-	t.equal(await gradeOf('bella'), undefined, 'and stores records of that format')
+	t.equal(await gradeOf('bella'), undefined, 'it stores records of that format')
 
 	t.equal(await finished(current, 'first'), 'completed', 'a run of the older gateway continues')
 
-	older = await start(first)
+	older = await start(olderHome)
 	t.same(
 		[(await request(older, 'GET', '/v1/agents/anna')).status, (await request(older, 'GET', '/v1/agents/bella')).status],
 		[200, 200],
-		'an older gateway waits beside it, and forwards to it',
+		'an older gateway waits, and forwards to it',
 	)
-	const { stdout } = await svcFor({ home: first })(['doctor', '--only', 'store.cluster', '--json'])
+	const { stdout } = await svcFor({ home: olderHome })(['doctor', '--only', 'store.cluster', '--json'])
 	t.match(stdout, /process \d+\) \(\S+, works\), .*process \d+\) \(\S+, waits\)/, 'the doctor lists both')
 	await current.end()
 	await works(older)
-	t.equal((await request(older, 'GET', '/v1/agents/bella')).status, 200, 'and takes over again')
+	t.equal((await request(older, 'GET', '/v1/agents/bella')).status, 200, 'it takes over again')
 	await begin(older, 'second')
 
 	const raising = { program, env: { SVC_CLUSTER_FORMAT: String(newer) } }
 	const silent = await openClient({ url: cluster.url })
 	answerDiscovery(silent, names, () => ({ name: 'g9', version: '0.2.0', format, works: false }))
 	await older.end()
-	current = await start(newHome, raising)
+	current = await start(newerHome, raising)
 	t.equal(await formatNow(), format, 'the format is not raised while an older gateway answers')
 	t.match(current.errors(), `stop these gateways, which cannot read format ${newer}: g9, version 0.2.0`)
 	await silent.close()
 	await current.end()
 
-	current = await start(newHome, raising)
-	t.equal(await formatNow(), newer, 'it is raised once none does')
+	current = await start(newerHome, raising)
+	t.equal(await formatNow(), newer, 'the format is raised once none does')
 	t.same([await gradeOf('anna'), await gradeOf('bella')], ['new', 'new'], 'stored records are converted')
 	await request(current, 'POST', '/v1/agents', { name: 'cara' })
-	t.equal(await gradeOf('cara'), 'new', 'and new ones have the new format')
+	t.equal(await gradeOf('cara'), 'new', 'new records have the new format')
 	await t.rejects(
-		start(first),
+		start(olderHome),
 		{
 			message: new RegExp(
 				`has format ${newer}, and this version reads formats up to ${format}: start version 9.9.0 or a newer one`,
@@ -140,7 +128,7 @@ providers:
 		},
 		'a gateway that is too old is refused',
 	)
-	t.equal((await request(current, 'GET', '/readyz')).status, 200, 'which disturbs nobody')
+	t.equal((await request(current, 'GET', '/readyz')).status, 200, 'the working gateway is not affected')
 
 	t.equal(await finished(current, 'second'), 'completed', 'a run from before the upgrade ends after it')
 })
