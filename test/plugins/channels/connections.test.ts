@@ -118,10 +118,7 @@ void t.test('a refused connection is not retried before the secret changes', asy
 	t.equal(loop.attempts('refused-token'), 1)
 
 	await replaceSecret('refused-token', 'refused-token')
-	await until(
-		() => loop.attempts('refused-token'),
-		(count) => count === 2,
-	)
+	await until(() => loop.attempts('refused-token') === 2)
 	await stands(gateway, id, 'error')
 	await replaceSecret('refused-token', 'better-token')
 	t.match(await stands(gateway, id, 'connected'), { bot: '@bot_bett' })
@@ -134,10 +131,7 @@ void t.test('a refused connection is retried after each PATCH of the channel, ev
 	const id = await addChannel(gateway, 'patient-token')
 	await stands(gateway, id, 'error')
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: {} })
-	await until(
-		() => loop.attempts('patient-token'),
-		(count) => count === 2,
-	)
+	await until(() => loop.attempts('patient-token') === 2)
 	await stands(gateway, id, 'error')
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: { config: { room: 'b' } } })
 	await stands(gateway, id, 'connected')
@@ -158,10 +152,7 @@ void t.test('a connection ends when the platform refuses it later, or when its s
 	const secret = body.find((one: Answer) => one.name === secretOf('banned-token'))
 	await gateway.request('DELETE', `/v1/vault/secrets/${secret.id}`)
 	t.match(await stands(gateway, id, 'error'), { last_error: /there is no secret/ })
-	await until(
-		() => second.closed,
-		(closed) => closed,
-	)
+	await until(() => second.closed)
 	await gateway.request('POST', '/v1/vault/secrets', {
 		body: { name: secretOf('banned-token'), value: 'banned-token' },
 	})
@@ -240,10 +231,7 @@ void t.test('a faulty adapter does not affect other channels', async (t) => {
 void t.test('an attempt to connect that hangs ends when its channel is deleted', async (t) => {
 	loop.script('hanging-token', 'hang')
 	const id = await addChannel(gateway, 'hanging-token')
-	await until(
-		() => loop.attempts('hanging-token'),
-		(count) => count === 1,
-	)
+	await until(() => loop.attempts('hanging-token') === 1)
 	t.match(await read(id), { connection: 'connecting' })
 	t.equal((await gateway.request('DELETE', `/v1/channels/${id}`)).status, 200)
 })
@@ -297,10 +285,7 @@ void t.test('channels of a plugin stay connected while others are reloaded', asy
 
 	await reload(`plugins: {loop: false, other: true}\n${settings}`)
 	t.match(await stands(own, loopChannel, 'disabled'), { last_error: /no running plugin.*type loop/, bot: null })
-	await until(
-		() => loopConnection.closed,
-		(closed) => closed,
-	)
+	await until(() => loopConnection.closed)
 	await t.rejects(loopConnection.say('chat', 'too late'))
 	const { body } = await own.request('POST', '/v1/channels', {
 		body: { type: 'loop', bot_token_ref: secretOf('hot-loop') },

@@ -49,10 +49,7 @@ async function connect(t: Test, config: Record<string, unknown> = {}): Promise<B
 			body: { agent_id: agent, channel_id: id, external_chat_id: String(chat.id) },
 		})
 		if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
-		await until(
-			() => telegram.messages(chat).length,
-			(count) => count > before,
-		)
+		await until(() => telegram.messages(chat).length > before)
 	}
 	return {
 		telegram,
@@ -61,10 +58,7 @@ async function connect(t: Test, config: Record<string, unknown> = {}): Promise<B
 		async ask(chat, text, fields) {
 			const before = telegram.messages(chat).length
 			telegram.say(chat, text, fields)
-			await until(
-				() => telegram.messages(chat).length,
-				(count) => count > before,
-			)
+			await until(() => telegram.messages(chat).length > before)
 			return telegram.messages(chat)[before] as SentMessage
 		},
 	}
@@ -133,10 +127,7 @@ void t.test('a question in a group states which answers the bot sees', async (t)
 	const question = async (chat: TelegramChat): Promise<SentMessage> => {
 		const [topic, before] = [`topic ${++asked} of questions`, telegram.messages(chat).length]
 		telegram.say(chat, `@gate_test_bot ${topic}`)
-		const call = await until(
-			() => held.calls.find(({ prompt }) => prompt.includes(topic)),
-			(found) => found !== undefined,
-		)
+		const call = await until(() => held.calls.find(({ prompt }) => prompt.includes(topic)))
 		call?.callTool('ask', JSON.stringify({ question: 'Tea?' }))
 		const seen = (): SentMessage | undefined =>
 			telegram
@@ -151,10 +142,7 @@ void t.test('a question in a group states which answers the bot sees', async (t)
 	telegram.say(team, 'Yes.')
 	const reply = { message_id: inGroup.message_id, from: { id: telegram.bot.id, is_bot: true } }
 	telegram.say(team, 'No.', { reply_to_message: reply })
-	const next = await until(
-		() => held.calls.find(({ body }) => JSON.stringify(body).includes('No.')),
-		(found) => found !== undefined,
-	)
+	const next = await until(() => held.calls.find(({ body }) => JSON.stringify(body).includes('No.')))
 	next?.answer('No tea.')
 	await telegram.waitFor(({ text }) => text.includes('No tea.'))
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: { config: { answer: 'all' } } })
@@ -179,16 +167,10 @@ void t.test('an unfinished answer is a draft in a private chat, and grows in a g
 	await telegram.waitFor(({ chat, text }) => chat.id === 43 && text === 'Well, there it is.')
 
 	telegram.say(team, '@gate_test_bot tell us')
-	const inGroup = await until(
-		() => held.calls.find(({ prompt }) => prompt.includes('tell us')),
-		(call) => call !== undefined,
-	)
+	const inGroup = await until(() => held.calls.find(({ prompt }) => prompt.includes('tell us')))
 	const growing = await telegram.waitFor(({ chat, text }) => chat.id === team.id && text.trim() === 'Well,')
 	inGroup?.answer('here it is.')
-	await until(
-		() => growing.text,
-		(text) => text === 'Well, here it is.',
-	)
+	await until(() => growing.text === 'Well, here it is.')
 	t.equal(telegram.messages(team).length, 2, 'the answer is one message')
 })
 
@@ -233,10 +215,7 @@ void t.test(`${CUTS} cuts, duplicates and updates out of order: each message is 
 			said.push(`and ${cut}.`)
 		}
 		telegram.cut()
-		await until(
-			() => telegram.pending().length,
-			(count) => count === 0,
-		)
+		await until(() => telegram.pending().length === 0)
 	}
 	const answersTo = (text: string): SentMessage[] =>
 		people.flatMap((person) => telegram.messages(person)).filter((one) => one.text.includes(text))
@@ -319,10 +298,7 @@ void t.test('photos, documents and voice messages reach the agent; the prompt li
 	const send = async (fields: Record<string, unknown>): Promise<Answer> => {
 		const before = telegram.messages(chat).length
 		telegram.say(chat, '', { text: undefined, ...fields })
-		await until(
-			() => telegram.messages(chat).length,
-			(count) => count > before,
-		)
+		await until(() => telegram.messages(chat).length > before)
 		return newest()
 	}
 	const photo = [{ file_id: 'small' }, { file_id: 'large', file_size: png('photo').length }]
