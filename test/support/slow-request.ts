@@ -12,7 +12,7 @@ export interface SlowRequest {
 	response: Promise<string>
 }
 
-/** Sends the head of a POST and the begin of its body. Settles once the gateway counts it as open. `headers`: lines. */
+/** Sends the head of a POST and the beginning of its body. Settles once the gateway counts it as open. `headers`: lines. */
 export async function beginPost(
 	t: Test,
 	{ url, running }: TestGateway,

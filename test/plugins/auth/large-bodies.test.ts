@@ -1,4 +1,4 @@
-/** Large bodies share an amount of memory, which one caller cannot use up. */
+/** Large bodies share a limited amount of memory, which one caller cannot use up. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { RequestOptions } from '../../support/gateway.ts'

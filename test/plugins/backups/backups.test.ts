@@ -326,7 +326,7 @@ void t.test('a scheduled backup that fails is shown as trouble until the next su
 	t.equal(troubles.at(-1), null)
 })
 
-void t.test('the vault key and the database are of the same moment', async (t) => {
+void t.test('the vault key and the database are from the same moment', async (t) => {
 	const { ctx, backups, events, folder } = await service(t)
 	const key = join(ctx.gateway.home, 'keys/vault.key')
 	write(ctx.gateway.home, { 'keys/vault.key': 'old' })

@@ -45,7 +45,7 @@ void t.test('a wrong token is refused at once, and the error states what to do',
 	t.equal(server.calls.length, 1, 'an invalid token is not sent')
 })
 
-void t.test('close codes that require a person are refusals', async (t) => {
+void t.test('close codes after which only a person can help are refusals', async (t) => {
 	for (const [code, message] of [
 		[4004, /Reset Token/],
 		[4011, /too many|more servers/],

@@ -154,7 +154,7 @@ void t.test('an unreadable message is skipped with a warning, and the connection
 	t.notMatch(warnings.join('\n'), /a secret word|Cannot read/)
 })
 
-void t.test('other content than text is named', async (t) => {
+void t.test('content other than text is named', async (t) => {
 	const file = (content_type?: string): object => ({ id: '1', filename: 'x', content_type })
 	for (const [more, attachment] of [
 		[{}, undefined],

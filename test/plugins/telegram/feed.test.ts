@@ -104,7 +104,7 @@ void t.test('an album is one message, even if its parts arrive one after another
 	)
 })
 
-void t.test('an update that is not accepted stays at Telegram', async (t) => {
+void t.test('an update that is not accepted remains pending at Telegram', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const ada = telegram.person(42, 'Ada')

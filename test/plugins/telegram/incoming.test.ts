@@ -121,7 +121,7 @@ void t.test('a reply quotes the message that it answers', async (t) => {
 	t.strictSame(quoted({ external_reply: { origin } }), undefined)
 })
 
-void t.test('a topic has its own conversation, a thread of replies has not', async (t) => {
+void t.test('a topic has its own conversation, a thread of replies does not', async (t) => {
 	t.strictSame(inGroup('x', { message_thread_id: 77, is_topic_message: true })?.chat, {
 		id: String(team.id),
 		kind: 'group',
@@ -130,7 +130,7 @@ void t.test('a topic has its own conversation, a thread of replies has not', asy
 	t.strictSame(inGroup('x', { message_thread_id: 77 })?.chat, { id: String(team.id), kind: 'group' })
 })
 
-void t.test('other content than text is named', async (t) => {
+void t.test('content other than text is named', async (t) => {
 	const cases: [Fields, string][] = [
 		[{ photo: [{}] }, 'a photo'],
 		[{ voice: {} }, 'a voice message'],

@@ -184,7 +184,7 @@ async function idOf({ store }: Opened, uid: string, slug: string): Promise<strin
 	return (await store.get<{ id: string }>(keys.webhook(uid, slug)))?.value.id ?? ''
 }
 
-void t.test('old deliveries are deleted with their ids of the sender; counts stay', async (t) => {
+void t.test("old deliveries are deleted with the sender's ids; counts stay", async (t) => {
 	const opened = await open(newPlace())
 	const { store, webhooks } = opened
 	const { uid } = await opened.agent('ada')
