@@ -6,7 +6,7 @@ import type { IncomingMessage } from '../../../plugins/channels/adapter.ts'
 import { failure } from '../../support/channel-failure.ts'
 import { startDiscord } from '../../support/discord.ts'
 import type { DiscordServer } from '../../support/discord.ts'
-import { eventually as until } from '../../support/wait.ts'
+import { eventually } from '../../support/wait.ts'
 import { linkTo, open } from './link.ts'
 
 // The tests mostly wait for discord.js, which pauses before each retry.
@@ -65,12 +65,12 @@ void t.test('without the message content intent it works in part, and reports th
 	server.contentAllowed = false
 	const channel = server.addChannel()
 	const { link } = await open(t, server)
-	await until(() => link.statuses.length > 0)
+	await eventually(() => link.statuses.length > 0)
 	t.match(link.statuses, [/^connected: .*Message Content Intent.*developer portal/])
 	server.say(channel, 'not for the bot')
 	server.say(channel, 'hello', { mention: true })
 	server.say(server.addDirect(), 'in private')
-	await until(() => link.received.length === 3)
+	await eventually(() => link.received.length === 3)
 	t.strictSame(texts(link), ['', 'hello', 'in private'])
 })
 
@@ -79,7 +79,7 @@ void t.test('an intent that is switched off during a connection does not prevent
 	const { link } = await open(t, server)
 	server.contentAllowed = false
 	server.close(4014)
-	await until(() => link.losses.length > 0)
+	await eventually(() => link.losses.length > 0)
 	t.match(link.losses, [{ message: /Message Content Intent/ }])
 	t.notOk('code' in (link.losses[0] ?? {}), 'the loss is retried')
 })
@@ -100,10 +100,10 @@ void t.test('an aborted connection ends, and leaves no socket', async (t) => {
 	server.refusal = 1001 // the server ends each connection, so discord.js is never connected
 	const link = linkTo(server)
 	const connecting = failure(connect(link))
-	await until(() => server.received.some(({ op }) => op === 2))
+	await eventually(() => server.received.some(({ op }) => op === 2))
 	link.abort()
 	t.match((await connecting).message, /ended by the test/)
-	await until(() => server.sockets === 0)
+	await eventually(() => server.sockets === 0)
 })
 
 void t.test('a broken connection is resumed, and no message is lost', async (t) => {
@@ -114,9 +114,9 @@ void t.test('a broken connection is resumed, and no message is lost', async (t) 
 		const resumed = server.received.filter(({ op }) => op === 6).length
 		const before = link.received.length
 		interrupt()
-		await until(() => server.connected === 0)
+		await eventually(() => server.connected === 0)
 		server.say(channel, 'meanwhile', { mention: true })
-		await until(() => link.received.length === before + 1)
+		await eventually(() => link.received.length === before + 1)
 		t.equal(server.received.filter(({ op }) => op === 6).length, resumed + 1)
 	}
 	t.equal(server.received.filter(({ op }) => op === 2).length, 1)
@@ -131,12 +131,12 @@ void t.test('a session whose heartbeats are not answered is resumed with a new c
 	const channel = server.addChannel()
 	const { link } = await open(t, server)
 	server.deaf = true
-	await until(() => link.statuses.length > 0)
+	await eventually(() => link.statuses.length > 0)
 	t.match(link.statuses, [/^reconnecting/])
 	server.deaf = false
-	await until(() => link.statuses.at(-1) === 'connected')
+	await eventually(() => link.statuses.at(-1) === 'connected')
 	server.say(channel, 'still there?', { mention: true })
-	await until(() => link.received.length === 1)
+	await eventually(() => link.received.length === 1)
 })
 
 void t.test('a connection that does not recover is reported as lost, so that delays grow', async (t) => {
@@ -147,7 +147,7 @@ void t.test('a connection that does not recover is reported as lost, so that del
 	server.cut()
 	server.refusal = 1001
 	server.forget()
-	await until(() => link.losses.length > 0)
+	await eventually(() => link.losses.length > 0)
 	t.match(link.losses, [{ message: /not reached/ }])
 	t.notOk('code' in (link.losses[0] ?? {}))
 	t.strictSame(link.statuses, ['reconnecting: the connection to Discord was lost'], 'reported once')
@@ -165,14 +165,14 @@ void t.test('a new session requests the messages since the newest accepted one',
 			{ id: '404', last_id: '1', bound_at: LONG_AGO },
 		],
 	})
-	await until(() => link.received.length === 1)
+	await eventually(() => link.received.length === 1)
 	t.strictSame(texts(link), ['old'], 'some minutes overlap; duplicates are harmless')
 	server.cut()
-	await until(() => server.connected === 0)
+	await eventually(() => server.connected === 0)
 	for (let n = 0; n < 205; n++) server.say(channel, `${n}`, { mention: true, told: false })
 	server.say(direct, 'in private', { told: false })
 	server.invalidate()
-	await until(() => server.connected === 1 && link.received.length === 208)
+	await eventually(() => server.connected === 1 && link.received.length === 208)
 	t.strictSame(
 		texts(link).filter((text) => /^\d+$/.test(text)),
 		Array.from({ length: 205 }, (_, n) => `${n}`),
@@ -200,7 +200,7 @@ void t.test('an unreadable message among missed ones is skipped', async (t) => {
 	server.fail({ method: 'GET', path: /messages$/, how: { status: 200, body: [null, ...unreadable, ...rest] } })
 	const last = server.say(channel, 'last', { mention: true, told: false, more: { id: `${BigInt(first.id) + 1000n}` } })
 	const { link } = await open(t, server, { known: [{ id: channel.id, last_id: first.id, bound_at: LONG_AGO }] })
-	await until(() => link.received.some(({ id }) => id === last.id))
+	await eventually(() => link.received.some(({ id }) => id === last.id))
 	t.equal(link.received.length, 97, 'the next page is requested')
 	t.strictSame(link.losses, [])
 })
@@ -217,7 +217,7 @@ void t.test('a missed message is found even if it is the first one of its channe
 		cursor: async () => cursor,
 		known: [{ id: known.id, last_id: cursor, bound_at: LONG_AGO }],
 	})
-	await until(() => link.received.length === 3)
+	await eventually(() => link.received.length === 3)
 	t.strictSame(texts(link).toSorted(), ['hello', 'hello in a thread', 'taken'])
 	const requested = server.calls
 		.filter(({ path }) => path.endsWith('/messages'))
@@ -237,7 +237,7 @@ void t.test('messages from before the binding, or older than a day, are not requ
 	})
 	const requestedAfter = (id: string): bigint =>
 		BigInt(server.calls.find(({ path }) => path === `/channels/${id}/messages`)?.query.get('after') ?? 0)
-	await until(() => requestedAfter(bound.id) > 0n && requestedAfter(ancient.id) > 0n)
+	await eventually(() => requestedAfter(bound.id) > 0n && requestedAfter(ancient.id) > 0n)
 	t.equal(requestedAfter(bound.id), BigInt(snowflakeAt(Date.parse(bound_at))))
 	t.ok(requestedAfter(ancient.id) >= BigInt(snowflakeAt(Date.now() - 25 * 3_600_000)))
 })
@@ -252,9 +252,9 @@ void t.test('a chat receives new messages only after its missed ones', async (t)
 	})
 	server.say(behind, 'second', { mention: true })
 	server.say(other, 'elsewhere', { mention: true })
-	await until(() => link.received.length === 1)
+	await eventually(() => link.received.length === 1)
 	t.strictSame(texts(link), ['elsewhere'])
-	await until(() => texts(link).includes('second'))
+	await eventually(() => texts(link).includes('second'))
 	t.strictSame([...new Set(texts(link))], ['elsewhere', 'first', 'second'])
 })
 
@@ -268,18 +268,18 @@ void t.test('a message that is not accepted ends the connection, and the next on
 		},
 	})
 	const accepted = server.say(channel, 'accepted', { mention: true })
-	await until(() => link.received.length === 1)
+	await eventually(() => link.received.length === 1)
 	full = true
 	server.say(channel, 'refused', { mention: true })
 	server.say(channel, 'behind it', { mention: true })
-	await until(() => link.losses.length > 0)
+	await eventually(() => link.losses.length > 0)
 	t.match(link.losses, [{ message: 'no space left' }])
 	t.equal(link.losses.length, 1)
 	t.strictSame(texts(link), ['accepted'], 'no message overtakes it')
 	const { link: next } = await open(t, server, {
 		known: [{ id: channel.id, last_id: accepted.id, bound_at: LONG_AGO }],
 	})
-	await until(() => next.received.length === 3)
+	await eventually(() => next.received.length === 3)
 	t.strictSame(texts(next), ['accepted', 'refused', 'behind it'])
 })
 
@@ -304,7 +304,7 @@ void t.test('a closed connection is silent and leaves no socket, whenever it is 
 		const connection = await connect(link)
 		if (moment === 'between attempts') {
 			server.cut()
-			await until(() => link.statuses.length > 0)
+			await eventually(() => link.statuses.length > 0)
 		}
 		if (moment === 'the network gone') server.vanish(true)
 		link.abort()
@@ -312,10 +312,10 @@ void t.test('a closed connection is silent and leaves no socket, whenever it is 
 		t.strictSame(link.logged, [], `${moment}: it closes in time`)
 		server.vanish(false)
 		const { statuses, losses } = structuredClone({ statuses: link.statuses, losses: link.losses.length })
-		await until(() => server.sockets === 0)
+		await eventually(() => server.sockets === 0)
 		// Longer than discord.js pauses before it reconnects.
 		const before = Date.now()
-		await until(() => Date.now() > before + 700)
+		await eventually(() => Date.now() > before + 700)
 		t.equal(server.sockets, 0, moment)
 		t.strictSame([link.statuses, link.losses.length], [statuses, losses], moment)
 	}

@@ -7,7 +7,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { addChannel, stands } from '../../support/loop.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { eventually, eventually as until } from '../../support/wait.ts'
+import { eventually } from '../../support/wait.ts'
 import { said } from '../../support/said.ts'
 
 const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
@@ -77,7 +77,7 @@ void t.test('a paired channel: the bot answers when it is mentioned', async (t) 
 
 	server.say(channel, 'nobody asked the bot')
 	const question = server.say(channel, 'who are you?', { mention: true })
-	await until(() => answersTo(server, channel, question).length > 0)
+	await eventually(() => answersTo(server, channel, question).length > 0)
 	const [answer] = answersTo(server, channel, question)
 	t.equal(answer?.content, 'I am **Ada**, @everyone.')
 	t.match(answer?.request, {
@@ -90,7 +90,7 @@ void t.test('a paired channel: the bot answers when it is mentioned', async (t) 
 	model.on('and he', 'He is **Bob**.')
 	const more = { referenced_message: { ...question, content: 'Who is "Bob"?', author: server.addUser('cy', {}) } }
 	const reply = server.say(channel, 'and he?', { mention: true, more })
-	await until(() => answersTo(server, channel, reply).length > 0)
+	await eventually(() => answersTo(server, channel, reply).length > 0)
 	t.equal(model.requests('[A reply to a message from "cy", quoted here: "Who is \\"Bob\\"?"]\n\n').length, 1)
 	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/messages`))
 })
@@ -126,10 +126,10 @@ void t.test('the result of a delivery is sent once, as a separate message, and j
 	const delivery = { body: { payload: { news: 'the build is red' } } }
 	t.equal((await gateway.request('POST', '/v1/agents/ada/webhooks/builds/test', delivery)).status, 200)
 	const results = () => server.written(channel).filter(({ content }) => content === 'The build of main failed.')
-	await until(() => results().length > 0)
+	await eventually(() => results().length > 0)
 	t.equal(results()[0]?.message_reference, undefined)
 	const question = server.say(channel, 'whose fault is it?', { mention: true })
-	await until(() => answersTo(server, channel, question).length > 0)
+	await eventually(() => answersTo(server, channel, question).length > 0)
 	t.equal(results().length, 1)
 	const [request] = model.requests('whose fault')
 	const earlier = request?.messages.filter((one) => one.role === 'assistant').map(({ content }) => content)
@@ -141,15 +141,15 @@ void t.test('a change of the rules for answers does not apply to earlier message
 	const channel = server.addChannel()
 	await bind(channel_id, channel.id, 'mirror')
 	const first = server.say(channel, 'first', { mention: true })
-	await until(() => answersTo(server, channel, first).length > 0)
+	await eventually(() => answersTo(server, channel, first).length > 0)
 	const unanswered = [server.say(channel, 'among us'), server.say(channel, 'nothing for bots')]
 	// Sent after them, so they have been received.
 	const second = server.say(channel, 'second', { mention: true })
-	await until(() => answersTo(server, channel, second).length > 0)
+	await eventually(() => answersTo(server, channel, second).length > 0)
 	await gateway.request('PATCH', `/v1/channels/${channel_id}`, { body: { config: { answer: 'all' } } })
 	await stands(gateway, channel_id, 'connected')
 	const third = server.say(channel, 'third, to everybody')
-	await until(() => answersTo(server, channel, third).length > 0)
+	await eventually(() => answersTo(server, channel, third).length > 0)
 	for (const message of unanswered) t.strictSame(answersTo(server, channel, message), [])
 })
 
@@ -161,9 +161,9 @@ void t.test('a paired server: all its channels and threads, each with its own co
 	model.on('remember tea', 'Noted.')
 	model.on('what was it', 'I do not know.')
 	const first = server.say(channel, 'remember tea', { mention: true })
-	await until(() => answersTo(server, channel, first).length > 0)
+	await eventually(() => answersTo(server, channel, first).length > 0)
 	const second = server.say(thread, 'what was it?', { mention: true })
-	await until(() => answersTo(server, thread, second).length > 0)
+	await eventually(() => answersTo(server, thread, second).length > 0)
 	t.equal(said(model.requests('what was it')[0]?.messages).length, 1)
 })
 
@@ -172,17 +172,17 @@ void t.test('a direct message: /start returns a code, which pairs the chat', asy
 	const direct = server.addDirect()
 	const texts = (): string[] => server.written(direct).map(({ content }) => content)
 	server.say(direct, '/start')
-	await until(() => texts().length === 1)
+	await eventually(() => texts().length === 1)
 	const pairing_code = /`([0-9A-Z]{8})`/.exec(texts()[0] ?? '')?.[1]
 	const paired = await gateway.request('POST', '/v1/channels/pair', { body: { pairing_code, agent_id: 'ada' } })
 	t.match(paired, { status: 201, body: { agent_id: 'ada', channel_id, external_chat_id: direct.id } })
-	await until(() => texts().length === 2)
+	await eventually(() => texts().length === 2)
 	model.on('in private', 'Just between us.')
 	server.say(direct, 'in private?')
-	await until(() => texts().includes('Just between us.'))
+	await eventually(() => texts().includes('Just between us.'))
 	t.equal(server.written(direct).at(-1)?.message_reference, undefined)
 	server.say(direct, '/whoami')
-	await until(() => texts().length === 4)
+	await eventually(() => texts().length === 4)
 	t.match(texts()[3], direct.id)
 })
 
@@ -193,7 +193,7 @@ void t.test('an unfinished answer is a message that grows', async (t) => {
 	const text = 'It is a long story that takes its time to tell, word by word.'
 	model.on('tell me a story', { text, chunkSize: 6, pauseMs: 250 })
 	const question = server.say(channel, 'tell me a story', { mention: true })
-	await until(() => answersTo(server, channel, question)[0]?.content === text)
+	await eventually(() => answersTo(server, channel, question)[0]?.content === text)
 	const [answer, ...more] = answersTo(server, channel, question)
 	t.strictSame(more, [], 'it is one message')
 	t.ok((answer?.drafts.length ?? 0) > 0, `it was edited ${answer?.drafts.length} times`)
@@ -209,7 +209,7 @@ void t.test('without the message content intent the channel reports that, and wo
 		(error) => /Message Content Intent/.test(error),
 	)
 	server.say(direct, 'hello')
-	await until(() => server.written(direct).length > 0)
+	await eventually(() => server.written(direct).length > 0)
 	t.equal((await stands(gateway, channel_id, 'connected')).connection, 'connected')
 })
 
@@ -255,7 +255,7 @@ void t.test(
 					if (cut % 10 === 9) server.invalidate()
 					else ways[cut % ways.length]?.()
 					ask(`question ${bot} ${cut} meanwhile`, cut % 10 !== 9)
-					await until(() => server.connected === 1)
+					await eventually(() => server.connected === 1)
 				}
 			}),
 		)
@@ -270,7 +270,7 @@ void t.test(
 		for (const { server, channel_id } of bots) {
 			const last = server.addChannel()
 			const message = server.say(last, 'the last question', { mention: true })
-			await until(() => answersTo(server, last, message).length > 0)
+			await eventually(() => answersTo(server, last, message).length > 0)
 			t.equal((await stands(gateway, channel_id, 'connected')).connection, 'connected')
 		}
 		const twice = asked.filter(({ server, channel, message }) => answersTo(server, channel, message).length !== 1)

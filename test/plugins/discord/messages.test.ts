@@ -4,7 +4,7 @@ import type { OutgoingMessage } from '../../../plugins/channels/adapter.ts'
 import { failure } from '../../support/channel-failure.ts'
 import { startDiscord } from '../../support/discord.ts'
 import type { Channel, Failure } from '../../support/discord.ts'
-import { eventually as until } from '../../support/wait.ts'
+import { eventually } from '../../support/wait.ts'
 import { open } from './link.ts'
 
 const server = await startDiscord()
@@ -23,7 +23,7 @@ function message(fields: Partial<OutgoingMessage> = {}, to: Channel = channel): 
 async function receive(to: Channel, content: string, fields = {}): Promise<(typeof link.received)[number]> {
 	const before = link.received.length
 	server.say(to, content, fields)
-	await until(() => link.received.length > before)
+	await eventually(() => link.received.length > before)
 	const received = link.received[before]
 	if (!received) throw new Error('nothing was received')
 	return received
