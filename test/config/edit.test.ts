@@ -31,7 +31,7 @@ fallback:
 -   b
 `
 
-void t.test('a setting of the example is switched on where it stands, and no other line changes', async (t) => {
+void t.test('setting a value in the example uncomments its line and changes no other line', async (t) => {
 	const changes: [string[], unknown, [string, string][]][] = [
 		[['auth_mode'], 'token', [['#auth_mode: loopback', 'auth_mode: token']]],
 		[
@@ -54,30 +54,30 @@ void t.test('a setting of the example is switched on where it stands, and no oth
 		[['plugins', 'mcp-server'], true, [['#plugins:', 'plugins:\n  mcp-server: true']]],
 		[['fallback'], ['a'], [['#fallback: [ollama]', 'fallback:\n  - a']]],
 	]
-	let all = example
+	let edited = example
 	for (const [path, value, lines] of changes) {
 		const changed = setSetting(example, path, value)
 		let wanted = example
 		for (const [before, after] of lines) wanted = replaceAfter(wanted, before, after, path[0] ?? '')
 		t.equal(changed, wanted, path.join('.'))
-		all = setSetting(all, path, value)
+		edited = setSetting(edited, path, value)
 	}
-	t.strictSame(parse(all), {
+	t.strictSame(parse(edited), {
 		auth_mode: 'token',
 		server: { port: 8080 },
 		runs: { limits: { steps: 7 } },
 		plugins: { 'mcp-server': true },
 		fallback: ['a'],
 	})
-	for (const [path] of changes) all = unsetSetting(all, path)
-	const left = comments(all)
-	let found = 0
+	for (const [path] of changes) edited = unsetSetting(edited, path)
+	const remaining = comments(edited)
+	let matched = 0
 	// In the same order; two sections may have the same line.
-	for (const line of comments(example)) if (line === left[found]) found++
-	t.equal(found, left.length)
+	for (const line of comments(example)) if (line === remaining[matched]) matched++
+	t.equal(matched, remaining.length)
 })
 
-void t.test('what is written in another way keeps its writing', async (t) => {
+void t.test('an edit keeps the indentation, spacing and comments of an unusual file', async (t) => {
 	const cases: [string[], unknown, string, string][] = [
 		[['server', 'port'], 8080, 'port:   3000   # here', 'port:   8080   # here'],
 		[['server', 'shutdown_grace_s'], 5, 'b.example ]\n', 'b.example ]\n    shutdown_grace_s: 5\n'],
@@ -109,7 +109,7 @@ void t.test('a plugin stays on when its last setting is removed', (t) => {
 	t.end()
 })
 
-void t.test('what cannot be changed is said', async (t) => {
+void t.test('an edit that is not possible fails with a clear error', async (t) => {
 	t.throws(() => setSetting('a: [', ['a'], 1), { code: 'config_invalid' })
 	t.throws(() => setSetting('- a', ['a'], 1), { code: 'config_invalid', message: /not a map/ })
 	t.throws(() => setSetting('a: 5', ['a', 'b'], 1), {
@@ -119,7 +119,7 @@ void t.test('what cannot be changed is said', async (t) => {
 	t.throws(() => unsetSetting(example, ['server', 'port']), { code: 'not_found' })
 })
 
-void t.test('whatever is set reads as it was set, and everything else as before', async (t) => {
+void t.test('a set value reads back unchanged, and so does everything else', async (t) => {
 	const name = fc.constantFrom(
 		'server',
 		'providers',
@@ -151,7 +151,7 @@ void t.test('whatever is set reads as it was set, and everything else as before'
 			let now = file
 			for (const [at, set] of changes) {
 				const after = attempt(() => setSetting(now, at, set))
-				if (after === undefined) continue // something else stands in the way
+				if (after === undefined) continue // a parent is not a map
 				assert.deepEqual(parse(after), withValue(parse(now), at, set))
 				const without = attempt(() => unsetSetting(after, at))
 				if (without !== undefined) assert.ok(!hasIn(parse(without), at))
@@ -164,7 +164,7 @@ void t.test('whatever is set reads as it was set, and everything else as before'
 	t.ok(changed > RUNS, `${changed} changes`)
 })
 
-/** Undefined where it is refused. */
+/** Undefined if the change is refused. */
 function attempt(change: () => string): string | undefined {
 	try {
 		return change()
@@ -192,13 +192,13 @@ function comments(text: string): string[] {
 	return text.split('\n').filter((line) => line.trimStart().startsWith('#'))
 }
 
-/** Replaces a line that stands behind the heading of its section. */
+/** Replaces the first occurrence after the heading of the section. */
 function replaceAfter(text: string, before: string, after: string, section: string): string {
 	const heading = text.search(new RegExp(`^#?${section}:`, 'm'))
 	return text.slice(0, heading) + text.slice(heading).replace(before, after)
 }
 
-void t.test('a value on a line is read as it was given, also where its text looks like another one', (t) => {
+void t.test('an inline value reads back unchanged, even if its text looks like another type', (t) => {
 	const texts = [
 		'loopback',
 		'a-b',

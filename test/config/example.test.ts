@@ -5,7 +5,7 @@ import { composition, readConfig } from '../../core/host/config.ts'
 const example = exampleFile(composition)
 const switchedOn = withEverythingOn(example)
 
-void t.test('the example as it is means the defaults', (t) => {
+void t.test('the unchanged example has the defaults', (t) => {
 	const home = t.testdir({ config: { 'gateway.yaml': example } })
 	const empty = t.testdir({})
 	const { store, ...rest } = readConfig({ home, env: {} })
@@ -20,7 +20,7 @@ void t.test('the example names its schema in the first line', (t) => {
 	t.end()
 })
 
-void t.test('with every setting switched on, the example shows the defaults it speaks of', (t) => {
+void t.test('with every setting uncommented, the example has the defaults', (t) => {
 	const home = t.testdir({ config: { 'gateway.yaml': switchedOn } })
 	const { providers, default_provider, fallback, transcription, plugins, workers, auth, ...rest } = readConfig({
 		home,
@@ -39,7 +39,7 @@ void t.test('with every setting switched on, the example shows the defaults it s
 	t.end()
 })
 
-void t.test('the example shows every setting there is', (t) => {
+void t.test('the example shows every setting', (t) => {
 	const home = t.testdir({ config: { 'gateway.yaml': switchedOn } })
 	const config = readConfig({ home, env: { OPENAI_API_KEY: 'k' } })
 	const names = (value: unknown): string[] =>

@@ -1,13 +1,12 @@
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { prepareHome } from '../../core/host/config.ts'
-import { readConfig } from '../../core/host/config.ts'
+import { prepareHome, readConfig } from '../../core/host/config.ts'
 import { canMount, journaledDisk, smallDisk } from '../support/small-disk.ts'
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
-void t.test('a first start makes the folders, closed to others', (t) => {
+void t.test('a first start creates the folders and closes them to other users', (t) => {
 	const home = join(t.testdir({}), 'deep/home')
 	t.same(prepareHome(home), { first: true, notes: [] })
 	for (const folder of ['', 'config', 'data', 'plugins', 'skills', 'keys', 'run'])
@@ -16,7 +15,7 @@ void t.test('a first start makes the folders, closed to others', (t) => {
 	t.end()
 })
 
-void t.test('an error names what is in the place of a folder', (t) => {
+void t.test('an error names the file or link that is in the place of a folder', (t) => {
 	for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
 		const message = new RegExp(`/${folder} is not a folder; move it away`)
 		t.throws(() => prepareHome(t.testdir({ [folder]: 'a file' })), { code: 'config_invalid', message })
@@ -41,11 +40,11 @@ void t.test('the file of a first start can be read', (t) => {
 void t.test('a later start changes nothing', (t) => {
 	const home = t.testdir({})
 	prepareHome(home)
-	const long = new Date('2001-01-01')
+	const past = new Date('2001-01-01')
 	const files = ['gateway.yaml', 'gateway.schema.json'].map((file) => join(home, 'config', file))
-	for (const file of files) utimesSync(file, long, long)
+	for (const file of files) utimesSync(file, past, past)
 	t.same(prepareHome(home), { first: false, notes: [] })
-	for (const file of files) t.same(statSync(file).mtime, long, file)
+	for (const file of files) t.same(statSync(file).mtime, past, file)
 	t.end()
 })
 
@@ -56,7 +55,7 @@ void t.test('gateway.yaml is never rewritten, not even a broken one', (t) => {
 	t.end()
 })
 
-void t.test('a link that leads nowhere yet is left alone', (t) => {
+void t.test('a gateway.yaml that is a dangling link is left unchanged', (t) => {
 	const home = t.testdir({ config: {} })
 	symlinkSync(join(home, 'elsewhere.yaml'), join(home, 'config/gateway.yaml'))
 	t.equal(prepareHome(home).first, false)
@@ -64,7 +63,7 @@ void t.test('a link that leads nowhere yet is left alone', (t) => {
 	t.end()
 })
 
-void t.test('the schema is written again when it was altered, is old or is gone', (t) => {
+void t.test('an altered, outdated, empty or missing schema is replaced', (t) => {
 	const home = t.testdir({})
 	prepareHome(home)
 	const file = join(home, 'config/gateway.schema.json')
@@ -73,10 +72,10 @@ void t.test('the schema is written again when it was altered, is old or is gone'
 		altered: () => writeFileSync(file, current.replace('"host"', '"hots"')),
 		old: () => writeFileSync(file, current.replace('{\n', '{\n\t"$comment": "Written by the gateway.",\n')),
 		empty: () => writeFileSync(file, ''),
-		gone: () => rmSync(file),
+		missing: () => rmSync(file),
 	}
-	for (const [name, spoil] of Object.entries(cases)) {
-		spoil()
+	for (const [name, damage] of Object.entries(cases)) {
+		damage()
 		t.same(prepareHome(home).notes, [], name)
 		t.equal(readFileSync(file, 'utf8'), current, name)
 	}
@@ -89,7 +88,7 @@ void t.test('a schema that cannot be written does not stop the start', (t) => {
 	t.end()
 })
 
-void t.test('keys that others could read are closed, and the operator is told', (t) => {
+void t.test('key files that other users could read are closed, with a note to the operator', (t) => {
 	const home = t.testdir({ keys: { 'vault.key': 'x', 'safe.key': 'x', old: {} } })
 	chmodSync(join(home, 'keys'), 0o755)
 	chmodSync(join(home, 'keys/vault.key'), 0o644)
@@ -102,11 +101,11 @@ void t.test('keys that others could read are closed, and the operator is told', 
 	t.equal(modeOf(join(home, 'keys/old')), '700')
 	t.equal(notes.length, 3)
 	t.ok(notes.some((note) => /vault\.key was open to other users \(0644\) and is now 0600/.test(note)))
-	t.same(prepareHome(home).notes, [], 'told once')
+	t.same(prepareHome(home).notes, [], 'the note appears once')
 	t.end()
 })
 
-void t.test('a home that cannot be made is refused with what to change', (t) => {
+void t.test('the error of a home that cannot be created states what to change', (t) => {
 	const dir = t.testdir({ file: '' })
 	t.throws(() => prepareHome(join(dir, 'file/home')), { code: 'config_invalid', message: /set SVC_HOME to a folder/ })
 	t.end()
@@ -126,11 +125,11 @@ void t.test('a full disk leaves no incomplete gateway.yaml', { skip: !canMount }
 void t.test('a power cut after a first start leaves no empty gateway.yaml', { skip: !canMount }, (t) => {
 	const disk = journaledDisk(t)
 	if (!disk) {
-		t.comment('no disk can be made of a file here')
+		t.comment('this machine cannot mount a file as a disk')
 		return t.end()
 	}
 	prepareHome(join(disk.folder, 'home'))
-	// As the key of the vault: with it, the names of all files are on the disk.
+	// As the vault writes its key: the flush also puts the names of all files on the disk.
 	writeFileSync(join(disk.folder, 'home/keys/vault.key'), 'x', { flush: true })
 	const home = join(disk.afterPowerCut(), 'home')
 	t.equal(readConfig({ home, env: {} }).server.port, 3000)

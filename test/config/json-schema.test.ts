@@ -11,7 +11,7 @@ const schema = jsonSchema(composition)
 const home = t.testdir({ config: {} })
 const env = { OPENAI_API_KEY: 'k', PORT: '8080' }
 
-function isTaken(yaml: string): boolean {
+function isAccepted(yaml: string): boolean {
 	writeFileSync(configFile(home), yaml)
 	try {
 		readConfig({ home, env })
@@ -21,7 +21,7 @@ function isTaken(yaml: string): boolean {
 	}
 }
 
-void t.test('an editor takes what the gateway takes', (t) => {
+void t.test('the schema accepts what the gateway accepts', (t) => {
 	const files = [
 		'{}',
 		switchedOn(exampleFile(composition)),
@@ -32,13 +32,13 @@ void t.test('an editor takes what the gateway takes', (t) => {
 		'plugins: { a: true, b: false, c: { enabled: false, path: x, any: { thing: [1] } }, d: "${ON:-true}" }',
 	]
 	for (const yaml of files) {
-		t.ok(isTaken(yaml), `gateway: ${yaml.slice(0, 40)}`)
+		t.ok(isAccepted(yaml), `gateway: ${yaml.slice(0, 40)}`)
 		t.ok(fits(parse(yaml), schema), `editor: ${yaml.slice(0, 40)}`)
 	}
 	t.end()
 })
 
-void t.test('an editor refuses what the gateway refuses', (t) => {
+void t.test('the schema rejects what the gateway rejects', (t) => {
 	const files = [
 		'[]',
 		'foo: 1',
@@ -62,13 +62,13 @@ void t.test('an editor refuses what the gateway refuses', (t) => {
 		'log: { level: }',
 	]
 	for (const yaml of files) {
-		t.notOk(isTaken(yaml), `gateway: ${yaml}`)
+		t.notOk(isAccepted(yaml), `gateway: ${yaml}`)
 		t.notOk(fits(parse(yaml), schema), `editor: ${yaml}`)
 	}
 	t.end()
 })
 
-void t.test('defaults in the schema are values that it takes', (t) => {
+void t.test('defaults in the schema are valid by the schema', (t) => {
 	const walk = (part: typeof schema, path: string): void => {
 		if (part.default !== undefined) t.ok(fits(part.default, part, schema), path)
 		for (const [name, inner] of Object.entries(part.properties ?? {})) walk(inner, `${path}.${name}`)

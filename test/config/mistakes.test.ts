@@ -1,4 +1,4 @@
-/** Mistakes that operators make in gateway.yaml: where each is reported, with which advice, and that the gateway and `svc config validate` agree. */
+/** Mistakes in gateway.yaml: the reported line and column, the advice, and that the gateway and `svc config validate` agree. */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -38,7 +38,7 @@ await once(busy, 'listening')
 t.teardown(() => busy.close())
 const { port: busyPort } = busy.address() as AddressInfo
 
-/** The text of gateway.yaml, line:column of the first mistake, and what is said there. */
+/** The text of gateway.yaml, line:column of the first mistake, and its message. */
 const mistakes: [text: string, at: string, advice: RegExp][] = [
 	// YAML
 	['', '1:1', /^is empty; write at least a comment/],
@@ -123,7 +123,7 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	['plugins:\n  watch: {zone: a, hands: 4}\n', '2:27', /plugins\.watch\.hands: must be at most 3/],
 	['plugins:\n  watch: {zone: none, hands: 2}\n', '2:17', /plugins\.watch\.zone: hands need a zone/],
 	['watch: {zon: a}\nplugins:\n  watch: true\n', '1:9', /watch\.zon: .*did you mean "zone"/],
-	// What only shows in its place
+	// Mistakes that only this machine or home shows
 	[
 		`server: {port: ${busyPort}}\nlegacy: {port: 0}\n`,
 		'1:16',
@@ -134,68 +134,79 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	[`${free}auth_mode: token\n`, '3:12', /no valid token could administer.*svc tokens create --scope "\*"/],
 ]
 
-void t.test('the gateway refuses each with line, column and advice, and validate says the same', async (t) => {
-	t.ok(mistakes.length >= 40)
-	const home = makeHome({ config: free, files })
-	const running = await boot({ home, env: { SVC_LOG_LEVEL: 'silent' }, checkResponses: true })
-	t.teardown(() => running.stop())
-	const { gateway } = running
-	const file = join(home, 'config/gateway.yaml')
-	const svc = svcFor({ home })
-	const url = gateway.status.url('main')
-	for (const [text, at, advice] of mistakes) {
-		writeFileSync(file, text)
-		const refused = await gateway.reload().then(
-			() => 'accepted',
-			(error: Error) => error.message,
-		)
-		const [first = ''] = refused.split('\n')
-		t.ok(first.startsWith(`${file}:${at}: `), `${at} ${JSON.stringify(text)}: ${first}`)
-		t.match(first.slice(`${file}:${at}: `.length), advice)
-		const validated = await svc(['config', 'validate'])
-		t.equal(validated.code, exitCodes.config, text)
-		t.equal(validated.stderr, `svc: ${refused}\n`, 'both say the same')
-		t.equal(readFileSync(file, 'utf8'), text)
-	}
-	writeFileSync(file, free)
-	await gateway.reload()
-	t.equal(gateway.status.configError(), null)
-	t.equal(gateway.status.url('main'), url, 'none of them moved it')
-})
-
-void t.test('a start refuses what a reload refuses, except that it leaves out a third-party plugin', async (t) => {
-	const refusedAtStart = [
-		mistakes.find(([text]) => text === ''),
-		mistakes.find(([text]) => text.includes('steps: ten')),
-		mistakes.find(([text]) => text.includes('vault: false')),
-		mistakes.find(([text]) => text.includes('every day')),
-	]
-	for (const [text, at] of refusedAtStart.filter((one) => one !== undefined)) {
-		const home = makeHome({ config: text })
+void t.test(
+	'a reload refuses each with line, column and advice, and "svc config validate" prints the same',
+	async (t) => {
+		t.ok(mistakes.length >= 40)
+		const home = makeHome({ config: free, files })
+		const running = await boot({ home, env: { SVC_LOG_LEVEL: 'silent' }, checkResponses: true })
+		t.teardown(() => running.stop())
+		const { gateway } = running
 		const file = join(home, 'config/gateway.yaml')
-		const start = boot({ home, env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' } })
-		const { stderr } = await svcFor({ home })(['config', 'validate'], { env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' } })
-		const error = (await start.catch((thrown: unknown) => thrown)) as Error
-		t.match(error, { code: 'config_invalid' })
-		t.ok(error.message.startsWith(`${file}:${at}: `), error.message)
-		t.equal(stderr, `svc: ${error.message}\n`)
-	}
-	const gateway = await startGateway({ config: 'plugins:\n  clock: {zone: UTC, stile: round}\n  plain: true\n', files })
-	t.teardown(() => gateway.stop())
-	t.match(
-		gateway.running.gateway.status.plugins().filter(({ source }) => source !== 'built in'),
-		[
-			{
-				name: 'clock',
-				state: 'failed',
-				last_error: /gateway\.yaml:2:22: plugins\.clock\.stile: .*did you mean "style"/,
-			},
-			{ name: 'plain', state: 'running' },
-		],
-	)
-})
+		const svc = svcFor({ home })
+		const url = gateway.status.url('main')
+		for (const [text, at, advice] of mistakes) {
+			writeFileSync(file, text)
+			const refused = await gateway.reload().then(
+				() => 'accepted',
+				(error: Error) => error.message,
+			)
+			const [first = ''] = refused.split('\n')
+			t.ok(first.startsWith(`${file}:${at}: `), `${at} ${JSON.stringify(text)}: ${first}`)
+			t.match(first.slice(`${file}:${at}: `.length), advice)
+			const validated = await svc(['config', 'validate'])
+			t.equal(validated.code, exitCodes.config, text)
+			t.equal(validated.stderr, `svc: ${refused}\n`, 'both print the same message')
+			t.equal(readFileSync(file, 'utf8'), text)
+		}
+		writeFileSync(file, free)
+		await gateway.reload()
+		t.equal(gateway.status.configError(), null)
+		t.equal(gateway.status.url('main'), url, 'none of them changed the address')
+	},
+)
 
-void t.test('what the gateway accepts and cannot use is a warning, at its line', async (t) => {
+void t.test(
+	'a start refuses what a reload refuses, except mistakes in a third-party plugin, which fails alone',
+	async (t) => {
+		const refusedAtStart = [
+			mistakes.find(([text]) => text === ''),
+			mistakes.find(([text]) => text.includes('steps: ten')),
+			mistakes.find(([text]) => text.includes('vault: false')),
+			mistakes.find(([text]) => text.includes('every day')),
+		]
+		for (const [text, at] of refusedAtStart.filter((one) => one !== undefined)) {
+			const home = makeHome({ config: text })
+			const file = join(home, 'config/gateway.yaml')
+			const start = boot({ home, env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' } })
+			const { stderr } = await svcFor({ home })(['config', 'validate'], {
+				env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' },
+			})
+			const error = (await start.catch((thrown: unknown) => thrown)) as Error
+			t.match(error, { code: 'config_invalid' })
+			t.ok(error.message.startsWith(`${file}:${at}: `), error.message)
+			t.equal(stderr, `svc: ${error.message}\n`)
+		}
+		const gateway = await startGateway({
+			config: 'plugins:\n  clock: {zone: UTC, stile: round}\n  plain: true\n',
+			files,
+		})
+		t.teardown(() => gateway.stop())
+		t.match(
+			gateway.running.gateway.status.plugins().filter(({ source }) => source !== 'built in'),
+			[
+				{
+					name: 'clock',
+					state: 'failed',
+					last_error: /gateway\.yaml:2:22: plugins\.clock\.stile: .*did you mean "style"/,
+				},
+				{ name: 'plain', state: 'running' },
+			],
+		)
+	},
+)
+
+void t.test('a valid setting that the gateway cannot use causes a warning at its line', async (t) => {
 	const text = `providers:
   a: {kind: openai, model: m, api_key: {secret: NO_SUCH}}
 plugins:

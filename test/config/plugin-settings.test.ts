@@ -1,4 +1,4 @@
-/** Settings that plugins declare: names of earlier versions, and settings files of third-party plugins. */
+/** Settings that plugins declare: former names, and settings files of third-party plugins. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,7 +11,7 @@ const names = (gateway: Awaited<ReturnType<typeof startGateway>>): string[] =>
 	gateway.running.gateway.status.plugins().map(({ name }) => name)
 
 void t.test(
-	'a name of version 0.1.0 keeps its meaning, with a warning that names the line and the new name',
+	'a plugin name of version 0.1.0 is accepted, with a warning that states the line and the new name',
 	async (t) => {
 		const config = 'plugins:\n  chat-a: false\n  chat-b: true\n'
 		const gateway = await startGateway({ config })
@@ -40,7 +40,7 @@ void t.test(
 	},
 )
 
-void t.test('a third-party plugin is given what its settings file declares', async (t) => {
+void t.test('a third-party plugin gets its settings with the defaults of its settings file', async (t) => {
 	const files = {
 		'plugins/watch/index.ts': `export default {
 			name: 'watch',
@@ -57,7 +57,7 @@ void t.test('a third-party plugin is given what its settings file declares', asy
 	t.strictSame(body, { zone: 'UTC', hands: 2 })
 })
 
-void t.test('settings in two forms, and parts that only built-in plugins have, are refused', async (t) => {
+void t.test('two schemas, and properties that only built-in plugins may declare, are refused', async (t) => {
 	const schema = 'schema: (joi) => joi.object({})'
 	const home = makeHome({
 		config: 'plugins: {both: true, required: true, own: true}\n',
@@ -76,7 +76,7 @@ void t.test('settings in two forms, and parts that only built-in plugins have, a
 		stdout,
 		/plugin "required": its settings file must not declare "required"; there are: description, schema, check/,
 	)
-	t.notMatch(stdout, /"own"/, 'a file of that name that declares nothing is its own')
+	t.notMatch(stdout, /"own"/, 'a settings.js without declarations is an ordinary file of the plugin')
 })
 
 void t.test('each plugin with settings describes them', (t) => {

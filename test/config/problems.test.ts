@@ -10,7 +10,7 @@ const RUNS = Number(process.env.FUZZ_RUNS ?? 100)
 const home = t.testdir({ config: {} })
 const file = configFile(home)
 
-/** The lines of the refusal, without the file's name. */
+/** The lines of the error message, without the file's name. */
 function problems(yaml: string, env: Record<string, string> = {}): string[] {
 	writeFileSync(file, yaml)
 	try {
@@ -19,7 +19,7 @@ function problems(yaml: string, env: Record<string, string> = {}): string[] {
 		if (isFault(error, 'config_invalid')) return error.message.replaceAll(`${file}:`, '').split('\n')
 		throw error
 	}
-	throw new Error('was taken')
+	throw new Error('was accepted')
 }
 
 void t.test('every problem of a file has its own line, in the order of the file', (t) => {
@@ -44,7 +44,7 @@ void t.test('every problem of a file has its own line, in the order of the file'
 	t.end()
 })
 
-void t.test('the problems are also there as data', (t) => {
+void t.test('the error also lists the problems as data', (t) => {
 	writeFileSync(file, 'server: { port: 70000 }\nfoo: 1')
 	t.throws(() => readConfig({ home, env: {} }), {
 		code: 'config_invalid',
@@ -56,7 +56,7 @@ void t.test('the problems are also there as data', (t) => {
 	t.end()
 })
 
-void t.test('a problem points at the file with its full path', (t) => {
+void t.test('a problem names the full path of the file', (t) => {
 	writeFileSync(file, 'foo: 1')
 	t.throws(() => readConfig({ home, env: {} }), { message: `${file}:1:1: foo: is not a known setting` })
 	t.end()
@@ -77,7 +77,7 @@ void t.test('an unknown setting is compared with its neighbours, then with other
 	t.end()
 })
 
-void t.test('a setting without a value is told so', (t) => {
+void t.test('a setting without a value is refused', (t) => {
 	t.same(problems('server:\n  port:\nlog:\n  level:\n'), [
 		'2:8: server.port: has no value; give it one or remove the line',
 		'4:9: log.level: has no value; give it one or remove the line',
@@ -85,7 +85,7 @@ void t.test('a setting without a value is told so', (t) => {
 	t.end()
 })
 
-void t.test('providers are judged by their kind', (t) => {
+void t.test('a provider is checked against the settings of its kind', (t) => {
 	const yaml = [
 		'providers:',
 		'  a: { kind: openia, model: 3 }',
@@ -119,7 +119,7 @@ void t.test('addresses of providers are checked', (t) => {
 	t.end()
 })
 
-void t.test('a key is text, or the name of a secret', (t) => {
+void t.test('an API key must be text or the name of a secret', (t) => {
 	const wrong = (api_key: string): string[] =>
 		problems(`providers: { a: { kind: openai, model: m, api_key: ${api_key} } }`)
 	for (const key of ['7', '[x]', 'true'])
@@ -131,7 +131,7 @@ void t.test('a key is text, or the name of a secret', (t) => {
 	t.end()
 })
 
-void t.test('several providers need a default, and names must exist', (t) => {
+void t.test('several providers need a default, and the names in use must exist', (t) => {
 	const two = 'providers:\n  one: { kind: offline }\n  two: { kind: offline }\n'
 	t.same(problems(two), [
 		'2:3: default_provider: is missing; with several providers it must name one of them: one, two',
@@ -144,37 +144,37 @@ void t.test('several providers need a default, and names must exist', (t) => {
 	t.end()
 })
 
-void t.test('a text or a list in place of a number', (t) => {
+void t.test('a text or a list in place of a number is refused', (t) => {
 	t.same(problems('store: { replicas: three }'), ['1:20: store.replicas: must be one of 1, 3, 5'])
 	t.same(problems('server: { port: "80" }'), ['1:17: server.port: must be a whole number, without quotes'])
 	t.same(problems('server: { port: [80] }'), ['1:17: server.port: must be a whole number'])
 	t.end()
 })
 
-void t.test('host names carry no scheme, port or path', (t) => {
+void t.test('a host name with a scheme, port or path is refused', (t) => {
 	for (const host of ['http://a', 'a:80', 'a/b', 'a b', '.a', 'a..b', '']) {
 		t.equal(problems(`server: { allowed_hosts: ["${host}"] }`).length, 1, host)
 	}
 	t.end()
 })
 
-void t.test('limits that do not go together are told where they were set', (t) => {
+void t.test('limits that contradict each other are reported where they are set', (t) => {
 	t.same(problems('skills: { memory_mib: 512 }'), [
 		'1:23: skills.memory_mib: skills.process_mib (256) must be at least 64 above skills.memory_mib (512)',
 	])
 	t.same(problems('mcp: { max_call_s: 30 }'), [
 		'1:20: mcp.max_call_s: mcp.call_timeout_s (60) must be at most mcp.max_call_s (30)',
 	])
-	t.throws(() => problems('skills: { memory_mib: 512, process_mib: 1024 }'), /was taken/)
+	t.throws(() => problems('skills: { memory_mib: 512, process_mib: 1024 }'), /was accepted/)
 	t.end()
 })
 
-void t.test('mcp.allowed_hosts takes hosts, not addresses with a scheme, path or range', (t) => {
+void t.test('mcp.allowed_hosts accepts hosts, and no scheme, path or range', (t) => {
 	for (const host of ['http://10.0.0.1', '10.0.0.0/8', 'a@b', 'wiki.lan/x', ''])
 		t.match(problems(`mcp: { allowed_hosts: [${JSON.stringify(host)}] }`)[0], /allowed_hosts/, host)
 	t.throws(
 		() => problems('mcp: { allowed_hosts: [10.0.0.5, "wiki.lan:8080", "fd00::1", "[fd00::1]:80"] }'),
-		/was taken/,
+		/was accepted/,
 	)
 	t.end()
 })
@@ -188,7 +188,7 @@ void t.test('the two ports must differ', (t) => {
 	t.end()
 })
 
-void t.test('plugins are on, off or settings, and their names are names of folders', (t) => {
+void t.test('a plugin is true, false or a map of settings, and its name must be valid for a folder', (t) => {
 	t.same(problems('plugins: { a: 1, b: { enabled: 1 }, c: { path: 1 }, .d: true, e/f: true }'), [
 		'1:15: plugins.a: must be true, false or a map of settings',
 		'1:32: plugins.b.enabled: must be true or false',
@@ -199,7 +199,7 @@ void t.test('plugins are on, off or settings, and their names are names of folde
 	t.end()
 })
 
-void t.test('a wrong variable is named, with no place in the file', (t) => {
+void t.test('an invalid environment variable is reported by name, without a line of the file', (t) => {
 	const env = { SVC_PORT: '3000x', SVC_LEGACY_PORT: '-1', SVC_HOST: 'a b', SVC_LOG_LEVEL: 'inf', OPENAI_API_KEY: 'k\n' }
 	t.same(problems('server: { port: 8080 }', env).toSorted(), [
 		'environment: OPENAI_API_KEY: must be printable ASCII without spaces or line breaks',
@@ -211,7 +211,7 @@ void t.test('a wrong variable is named, with no place in the file', (t) => {
 	t.end()
 })
 
-void t.test('what YAML can do beyond plain settings is refused', (t) => {
+void t.test('YAML features beyond plain settings are refused', (t) => {
 	t.same(problems('a: &x 1\nb: *x'), [
 		'1:4: anchors are not supported; remove "&x"',
 		'2:4: aliases are not supported; write the value itself',
@@ -226,13 +226,13 @@ void t.test('what YAML can do beyond plain settings is refused', (t) => {
 	t.end()
 })
 
-void t.test('words of older YAML are text', (t) => {
+void t.test('the booleans of YAML 1.1 are text', (t) => {
 	t.same(problems('plugins: { a: yes }'), ['1:15: plugins.a: must be true, false or a map of settings'])
 	t.same(problems('%YAML 1.1\n---\nplugins: { a: on }'), ['3:15: plugins.a: must be true, false or a map of settings'])
 	t.end()
 })
 
-void t.test('a repeated setting is refused where it stands again', (t) => {
+void t.test('a repeated setting is refused at its second occurrence', (t) => {
 	t.same(problems('server:\n  port: 1\n  host: a\n  port: 2\nserver: {}'), [
 		'4:3: server.port: occurs here a second time; keep one of the two',
 		'5:1: server: occurs here a second time; keep one of the two',
@@ -240,8 +240,8 @@ void t.test('a repeated setting is refused where it stands again', (t) => {
 	t.end()
 })
 
-void t.test('slips of syntax are told in plain words', (t) => {
-	const slips: [yaml: string, line: RegExp][] = [
+void t.test('a syntax error is explained in plain words', (t) => {
+	const errors: [yaml: string, line: RegExp][] = [
 		['server:\n\tport: 1', /^2:1: tabs cannot indent YAML/],
 		['a: b: c', /^1:4: two settings on one line/],
 		['server\nlog: {}', /^1:1: a ":" is missing/],
@@ -251,7 +251,7 @@ void t.test('slips of syntax are told in plain words', (t) => {
 		['- a', /^1:1: must be a map of settings/],
 		['text', /^1:1: must be a map of settings/],
 	]
-	for (const [yaml, line] of slips) t.match(problems(yaml)[0], line, yaml)
+	for (const [yaml, line] of errors) t.match(problems(yaml)[0], line, yaml)
 	t.end()
 })
 
@@ -266,14 +266,14 @@ void t.test('nesting has a limit', (t) => {
 	t.end()
 })
 
-void t.test('a great many problems are cut off and counted', (t) => {
+void t.test('only the first 50 problems are listed, and the others counted', (t) => {
 	const lines = problems(Array.from({ length: 1000 }, (_, i) => `unheard_of_${i}: 1`).join('\n'))
 	t.equal(lines.length, 51)
 	t.equal(lines.at(-1), 'and 950 more')
 	t.end()
 })
 
-void t.test('a name cannot forge a line of the message', (t) => {
+void t.test('control characters in a name cannot add a line to the message', (t) => {
 	t.same(problems('"a\\nb\\e[2J": 1'), ['1:1: a?b?[2J: is not a known setting'])
 	t.end()
 })
@@ -301,9 +301,9 @@ void t.test('no message repeats a value', (t) => {
 	t.end()
 })
 
-void t.test('whatever is typed into the file, it is taken or refused with a place', (t) => {
+void t.test('any edit of the file is accepted, or refused with a line', (t) => {
 	const settings = switchedOn(exampleFile(composition))
-	const slip = fc.record({
+	const edit = fc.record({
 		at: fc.nat(settings.length),
 		cut: fc.nat(6),
 		put: fc.constantFrom(
@@ -330,9 +330,9 @@ void t.test('whatever is typed into the file, it is taken or refused with a plac
 		),
 	})
 	fc.assert(
-		fc.property(fc.array(slip, { minLength: 1, maxLength: 4 }), (slips) => {
+		fc.property(fc.array(edit, { minLength: 1, maxLength: 4 }), (edits) => {
 			let yaml = settings
-			for (const { at, cut, put } of slips) yaml = yaml.slice(0, at) + put + yaml.slice(at + cut)
+			for (const { at, cut, put } of edits) yaml = yaml.slice(0, at) + put + yaml.slice(at + cut)
 			writeFileSync(file, yaml)
 			try {
 				readConfig({ home, env: { OPENAI_API_KEY: 'k' } })

@@ -4,7 +4,7 @@ import { readConfig } from '../../core/host/config.ts'
 
 type Test = Pick<typeof t, 'testdir' | 'throws'>
 
-/** What a plugin's setting becomes. */
+/** The resolved value of a plugin's setting. */
 function text(test: Test, value: string, env: Record<string, string> = {}): unknown {
 	const yaml = `plugins: { a: { value: ${JSON.stringify(value)} } }`
 	const config = readConfig({ home: test.testdir({ config: { 'gateway.yaml': yaml } }), env })
@@ -16,14 +16,14 @@ function refused(test: Test, yaml: string, message: RegExp): void {
 	test.throws(() => readConfig({ home, env: {} }), { code: 'config_invalid', message }, yaml)
 }
 
-void t.test('a reference stands for the variable, anywhere in a text', (t) => {
+void t.test('a reference anywhere in a text is replaced with the value of the variable', (t) => {
 	t.equal(text(t, '${A}', { A: 'x' }), 'x')
 	t.equal(text(t, 'a ${A} b ${B_2} c', { A: 'x', B_2: 'y' }), 'a x b y c')
 	t.equal(text(t, '[${A}]', { A: '' }), '[]', 'a variable that is set may be empty')
 	t.end()
 })
 
-void t.test('a default takes the place of a variable that is not set or empty', (t) => {
+void t.test('the default applies if the variable is unset or empty', (t) => {
 	t.equal(text(t, '${A:-x y}'), 'x y')
 	t.equal(text(t, '${A:-}'), '')
 	t.equal(text(t, '${A:-x}', { A: '' }), 'x')
@@ -32,20 +32,20 @@ void t.test('a default takes the place of a variable that is not set or empty', 
 	t.end()
 })
 
-void t.test('$${ stands for the characters', (t) => {
+void t.test('$${ is an escaped ${', (t) => {
 	t.equal(text(t, '$${A}', { A: 'x' }), '${A}')
 	t.equal(text(t, '$A and $$ and {A}', { A: 'x' }), '$A and $$ and {A}')
 	t.end()
 })
 
-void t.test('what a variable holds is not read as YAML or as a reference again', (t) => {
+void t.test('the value of a variable is not parsed as YAML or as a reference', (t) => {
 	t.equal(text(t, '${A}', { A: '${B}', B: 'x' }), '${B}')
 	t.equal(text(t, '${A}', { A: 'x }\nauth_mode: token' }), 'x }\nauth_mode: token')
 	t.equal(text(t, '${A}', { A: '$&' }), '$&')
 	t.end()
 })
 
-void t.test('a variable that is not set is an error with its place', (t) => {
+void t.test('an unset variable is refused with line and column', (t) => {
 	refused(
 		t,
 		'providers:\n  main:\n    kind: openai\n    model: m\n    api_key: ${NO_SUCH_KEY}\n',
@@ -54,24 +54,24 @@ void t.test('a variable that is not set is an error with its place', (t) => {
 	t.end()
 })
 
-void t.test('a broken setting is told once, also where it is required', (t) => {
+void t.test('a required setting with an unset variable is reported once', (t) => {
 	refused(t, 'providers:\n  main:\n    kind: openai\n    model: ${NO_SUCH}\n', /^[^\n]*:4:12: [^\n]*$/)
 	t.end()
 })
 
-void t.test('a "${" that is no reference is an error', (t) => {
+void t.test('a "${" that does not begin a reference is refused', (t) => {
 	for (const value of ['${}', '${1A}', '${A B}', '${A-x}', '${A', 'a ${', '${toString()}']) {
 		refused(t, `log: { level: ${JSON.stringify(value)} }`, /:1:15: log\.level: has a "\$\{" that is not a reference/)
 	}
 	t.end()
 })
 
-void t.test('names of Object’s own are no variables', (t) => {
+void t.test('names inherited from Object are not variables', (t) => {
 	refused(t, 'server: { host: "${constructor}" }', /the environment variable constructor is not set/)
 	t.end()
 })
 
-void t.test('a reference may stand for a number or a truth value', (t) => {
+void t.test('a reference may provide a number or a boolean', (t) => {
 	const yaml =
 		'server:\n  port: ${PORT}\nworkers: { threads: "${N:-3}" }\nplugins: { a: "${ON}", b: { enabled: "${ON}", n: "${N:-3}" } }'
 	const home = t.testdir({ config: { 'gateway.yaml': yaml } })
@@ -94,12 +94,12 @@ void t.test('a reference may stand for a number or a truth value', (t) => {
 	t.end()
 })
 
-void t.test('a secret or an address that is a placeholder is a warning with its place', (t) => {
+void t.test('a placeholder as secret or address causes a warning with line and column', (t) => {
 	const warnings = (value: string, env: Record<string, string> = {}): string[] => {
 		const yaml = `providers:\n  main: ${value}\n`
 		return warningsOf(readConfig({ home: t.testdir({ config: { 'gateway.yaml': yaml } }), env }))
 	}
-	const provider = (more: string): string => `{kind: openai, model: m, ${more}}`
+	const provider = (setting: string): string => `{kind: openai, model: m, ${setting}}`
 	for (const key of ['$NAME', '"%NAME%"', '"{{NAME}}"', '<your-key>']) {
 		t.match(
 			warnings(provider(`api_key: ${key}`)),
@@ -122,7 +122,7 @@ void t.test('a secret or an address that is a placeholder is a warning with its 
 			[/3:22: server\.public_url: looks like/],
 			address,
 		)
-	for (const more of [
+	for (const setting of [
 		'api_key: sk$NAME',
 		'api_key: a<b>c',
 		'api_key: $1',
@@ -130,7 +130,7 @@ void t.test('a secret or an address that is a placeholder is a warning with its 
 		'api_key: "${NAME}"',
 		'base_url: https://example.com/%AB%CD/$metadata',
 	])
-		t.strictSame(warnings(provider(more), { NAME: '<text>' }), [], more)
+		t.strictSame(warnings(provider(setting), { NAME: '<text>' }), [], setting)
 	t.strictSame(warnings('{kind: openai, model: <m>}'), [], 'neither a secret nor an address')
 	const plugin = (name: string, setting: string): string[] =>
 		warnings(`{kind: offline}\nplugins: {${name}: {${setting}}}`)
@@ -143,12 +143,12 @@ void t.test('a secret or an address that is a placeholder is a warning with its 
 		'http://%C3%A4%C3%B6.example',
 	])
 		t.strictSame(plugin('a', `url: '${address}'`), [], address)
-	t.strictSame(plugin('tokenizer', "first: '<s>'"), [], 'the name of a plugin makes no setting a secret')
+	t.strictSame(plugin('tokenizer', "first: '<s>'"), [], "a plugin's name does not make its settings secrets")
 	t.strictSame(plugin('a', "stop_tokens: ['<|end|>']"), [], 'a token of a model')
 	t.end()
 })
 
-void t.test('the values from the environment have a limit together', (t) => {
+void t.test('the values of variables have a common size limit', (t) => {
 	const home = t.testdir({ config: { 'gateway.yaml': `plugins: { a: { b: "${'${BIG}'.repeat(50)}" } }` } })
 	t.throws(() => readConfig({ home, env: { BIG: 'x'.repeat(100_000) } }), { message: /more than 4 MiB/ })
 	t.end()

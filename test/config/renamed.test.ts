@@ -1,4 +1,4 @@
-/** What stands under the name that an earlier version had: settings, variables of the environment, and their migration. */
+/** Former names of settings and environment variables, and their migration. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,7 +11,7 @@ import { composition } from '../../core/host/config.ts'
 import { svcFor } from '../support/cli.ts'
 import { makeHome } from '../support/gateway.ts'
 
-/** As if some settings and a variable had had other names. */
+/** Some settings and a variable get invented former names. */
 const declared = [...composition.plugins.values()].map((one) =>
 	one.name === 'runs'
 		? { ...one, renamed: { 'runs.limits.model_calls': 'limits.steps', most_steps: 'limits.steps' } }
@@ -54,7 +54,7 @@ void t.test('a setting is accepted under its former name and place, with a warni
 	t.end()
 })
 
-void t.test('a wrong value is found where it stands, and both names are refused', (t) => {
+void t.test('an invalid value is reported at the former name, and using both names is refused', (t) => {
 	const read = reader(t.testdir({ config: {} }))
 	t.throws(() => read('server:\n  tcp_port: many\n'), { message: /:2:13: server\.tcp_port: must be/ })
 	t.throws(() => read('server:\n  port: 1\n  tcp_port: 2\n'), {
@@ -64,7 +64,7 @@ void t.test('a wrong value is found where it stands, and both names are refused'
 	t.end()
 })
 
-void t.test('a variable is accepted under its former name, and the present one wins', (t) => {
+void t.test('a variable is accepted under its former name, and the new name takes precedence', (t) => {
 	const read = reader(t.testdir({ config: {} }))
 	const former = read('log: {}\n', { SVC_TCP_PORT: '82' })
 	t.equal(former.server.port, 82)
@@ -93,10 +93,10 @@ void t.test('a migration renames settings, and keeps comments and order', (t) =>
 		'log:\nlog_level: warn\n',
 		'{log_level: warn}',
 	]) {
-		const { text: now } = migrateText(renaming, text)
-		t.strictSame(migrateText(renaming, now), { text: now, renames: [] }, text)
+		const { text: migrated } = migrateText(renaming, text)
+		t.strictSame(migrateText(renaming, migrated), { text: migrated, renames: [] }, text)
 		t.match(
-			readConfig(renaming, { home: '/', env: {}, text: now }),
+			readConfig(renaming, { home: '/', env: {}, text: migrated }),
 			text.includes('warn') ? { log: { level: 'warn' } } : { server: { port: 81 } },
 		)
 	}

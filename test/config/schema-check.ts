@@ -1,28 +1,28 @@
 import type { JsonSchema } from '../../config/json-schema.ts'
 
-/** True where a value fits a JSON Schema. Throws for a keyword that it does not know, so that none goes unchecked. */
+/** Whether a value is valid by a JSON Schema. Throws for an unknown keyword, so that none is ignored. */
 export function fits(value: unknown, schema: JsonSchema, root: JsonSchema = schema): boolean {
 	return Object.entries(schema).every(([keyword, limit]) => {
 		const check = checks[keyword]
-		if (!check) throw new Error(`the schema has a keyword that JSON Schema or this check does not know: ${keyword}`)
+		if (!check) throw new Error(`the schema has an unknown keyword, or one that this check lacks: ${keyword}`)
 		return check(value, limit as never, schema, root)
 	})
 }
 
 type Check = (value: unknown, limit: never, schema: JsonSchema, root: JsonSchema) => boolean
 
-const says = (): boolean => true
+const always = (): boolean => true
 
 const checks: Partial<Record<string, Check>> = {
-	$schema: says,
-	$defs: says,
-	title: says,
-	description: says,
-	default: says,
-	format: says,
+	$schema: always,
+	$defs: always,
+	title: always,
+	description: always,
+	default: always,
+	format: always,
 	$ref: (value, ref: string, _, root) => {
 		const target = root.$defs?.[ref.replace('#/$defs/', '')]
-		if (!target) throw new Error(`the schema refers to ${ref}, which is not there`)
+		if (!target) throw new Error(`the schema refers to ${ref}, which does not exist`)
 		return fits(value, target, root)
 	},
 	type: (value, types: string | string[]) =>

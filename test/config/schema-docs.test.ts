@@ -11,7 +11,7 @@ interface Described {
 	items?: Described[]
 }
 
-/** Every named setting with its dotted path, also those inside providers and plugins. */
+/** Every named setting with its dotted path, including those of providers and plugins. */
 function* settings(part: Described, path = ''): Generator<[path: string, setting: Described]> {
 	for (const [name, inner] of Object.entries(part.keys ?? {})) {
 		yield [`${path}${name}`, inner]
@@ -27,10 +27,10 @@ function* settings(part: Described, path = ''): Generator<[path: string, setting
 
 const all = [...settings(composition.schema.describe() as Described)]
 
-void t.test('every setting has a description of one sentence', (t) => {
+void t.test('every setting has a short description', (t) => {
 	const paths = all.map(([path]) => path)
 	for (const path of ['server.port', 'runs.limits.steps', 'providers.*.api_key', 'plugins.*.path']) {
-		t.ok(paths.includes(path), `the walk finds ${path}`)
+		t.ok(paths.includes(path), `${path} is found`)
 	}
 	for (const [path, { flags }] of all) {
 		const text = flags?.description ?? ''
@@ -40,7 +40,7 @@ void t.test('every setting has a description of one sentence', (t) => {
 	t.end()
 })
 
-void t.test('a description names the default', (t) => {
+void t.test('a description states the default', (t) => {
 	for (const [path, { flags, keys, patterns, items }] of all) {
 		const value = flags?.default
 		if (keys || value === undefined) continue
@@ -52,7 +52,7 @@ void t.test('a description names the default', (t) => {
 	t.end()
 })
 
-void t.test('a setting that is a time or a size has its unit in its name', (t) => {
+void t.test('the name of a duration or size ends with its unit', (t) => {
 	for (const [path, { flags }] of all) {
 		const text = flags?.description ?? ''
 		if (/^Seconds\b/.test(text)) t.match(path, /_s$/, path)
@@ -62,15 +62,15 @@ void t.test('a setting that is a time or a size has its unit in its name', (t) =
 	t.end()
 })
 
-void t.test('the descriptions reach the editor', (t) => {
-	const described = (part: JsonSchema, path: string): void => {
+void t.test('the JSON Schema contains every description', (t) => {
+	const check = (part: JsonSchema, path: string): void => {
 		for (const [name, inner] of Object.entries(part.properties ?? {})) {
 			t.ok(inner.description, path + name)
-			described(inner, `${path}${name}.`)
+			check(inner, `${path}${name}.`)
 		}
 		for (const inner of [...(part.anyOf ?? []), ...Object.values(part.patternProperties ?? {})])
-			described(inner, `${path}*.`)
+			check(inner, `${path}*.`)
 	}
-	described(jsonSchema(composition), '')
+	check(jsonSchema(composition), '')
 	t.end()
 })
