@@ -1,4 +1,4 @@
-/** A data file that is written to during its check, at every moment between two of its reads. */
+/** A data file that changes during its check, between any two of its reads. */
 import fs, { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ const home = testFolder(t)
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
 const file = join(home, 'checked.mdb')
 
-/** The data file after each of some commits, which make it grow and use its free pages again. */
+/** The data file after each of several commits, which make it grow and reuse free pages. */
 async function makeStages(): Promise<Buffer[]> {
 	const path = join(home, 'store')
 	await using engine = await openLmdb({ path })
@@ -28,7 +28,7 @@ async function makeStages(): Promise<Buffer[]> {
 	return stages
 }
 
-/** Checks a file that becomes another one right before a read; answers also with the number of reads. */
+/** Checks a file that is replaced right before the nth read. Also returns the number of reads. */
 function checkWhile(before: Buffer, after: Buffer, read: number): ReturnType<typeof checkFile> & { reads: number } {
 	const { readSync } = fs
 	let reads = 0
@@ -46,7 +46,7 @@ function checkWhile(before: Buffer, after: Buffer, read: number): ReturnType<typ
 	}
 }
 
-void t.test('a commit at any moment of the check is not taken for damage', async (t) => {
+void t.test('a commit at any moment of the check is not reported as damage', async (t) => {
 	const stages = await makeStages()
 	const [before, next, after] = [stages[2], stages[3], stages[7]] as [Buffer, Buffer, Buffer]
 	t.ok(after.length > before.length, 'the file grows')
@@ -60,7 +60,7 @@ void t.test('a commit at any moment of the check is not taken for damage', async
 		uncertain++
 		t.notOk(several.settled, `several commits before read ${read}: ${several.damage}`)
 	}
-	t.ok(uncertain > 0, `${uncertain} of ${reads} moments let the check read pages of a later state`)
+	t.ok(uncertain > 0, `at ${uncertain} of ${reads} moments the check read pages of a later state`)
 	t.equal(checkWhile(before, after, 1).damage, null, 'the file grew after its size was read')
-	t.equal(checkWhile(before, after, 2).damage, null, 'commits between the reads of the two heads')
+	t.equal(checkWhile(before, after, 2).damage, null, 'commits between the reads of the two meta pages')
 })

@@ -33,14 +33,14 @@ t.before(async () => {
 	}
 })
 
-/** Without the zeros behind its last page, which may be damaged in any way. */
+/** Without the zeros after its last page, where damage has no effect. */
 function soundFile(): Buffer {
 	const path = join(home, 'sound/data.mdb')
 	using file = new DataFile(path)
 	return readFileSync(path).subarray(0, (file.head().lastPage + 1) * pageSize)
 }
 
-void t.test('finds every way to damage a page, or the page was not in use', async (t) => {
+void t.test('finds every kind of damage to a page that is in use', async (t) => {
 	const sound = soundFile()
 	const count = sound.length / pageSize
 	for (const [name, damage] of Object.entries(pageDamages)) {
@@ -48,19 +48,19 @@ void t.test('finds every way to damage a page, or the page was not in use', asyn
 		for (let page = 0; page < count; page++) {
 			const outcome = await openDamaged(damage(sound, page), 'write')
 			if (outcome === 'refused') refused++
-			else if (outcome !== 'all there') t.fail(`${name}, page ${page}: ${outcome}`)
+			else if (outcome !== 'complete') t.fail(`${name}, page ${page}: ${outcome}`)
 		}
 		t.ok(refused > count / 4, `a file ${name}: ${refused} of ${count} were refused`)
 	}
 })
 
-void t.test('refuses a file that is damaged as a whole', async (t) => {
+void t.test('refuses a completely damaged file', async (t) => {
 	const sound = soundFile()
 	for (const [name, damage] of Object.entries(fileDamages))
 		t.equal(await openDamaged(damage(sound), 'read'), 'refused', name)
 })
 
-void t.test('never reads anything wrong from a file with a flipped bit', async (t) => {
+void t.test('never returns wrong data from a file with a flipped bit', async (t) => {
 	const sound = soundFile()
 	const bits = sound.length * 8
 	let refused = 0
@@ -69,12 +69,12 @@ void t.test('never reads anything wrong from a file with a flipped bit', async (
 		const bit = (i * 1_000_003) % bits
 		const outcome = await openDamaged(flipBit(sound, bit), 'read')
 		if (outcome === 'refused') refused++
-		else if (outcome !== 'all there') t.fail(`bit ${bit}: ${outcome}`)
+		else if (outcome !== 'complete') t.fail(`bit ${bit}: ${outcome}`)
 	}
 	t.ok(refused > 15, `${refused} of 120 were refused`)
 })
 
-void t.test('says what was found, and what to do', async (t) => {
+void t.test('states the damage and what to do', async (t) => {
 	const path = join(home, 'message')
 	put(path, pageDamages['cut off'](readFileSync(join(home, 'sound/data.mdb')), 5))
 	const error = await openChecked(path).catch((error: unknown) => error)
@@ -83,7 +83,7 @@ void t.test('says what was found, and what to do', async (t) => {
 	t.match(String(error), `move the folder ${path} away`)
 })
 
-void t.test('finds nothing wrong with sound files', async (t) => {
+void t.test('finds no damage in sound files', async (t) => {
 	t.match(checkFile(join(home, 'sound/data.mdb'), everything), { damage: null, complete: true })
 	const { records: seen } = checkFile(join(home, 'sound/data.mdb'), everything)
 	t.ok(seen >= records + 3 * runs)
@@ -91,15 +91,15 @@ void t.test('finds nothing wrong with sound files', async (t) => {
 	t.match(checkFile(join(home, 'fresh/data.mdb'), everything), { damage: null, complete: true })
 })
 
-void t.test('looks at a share of a large file, and no longer than it may', async (t) => {
-	const whole = checkFile(join(home, 'sound/data.mdb'), everything)
-	const share = checkFile(join(home, 'sound/data.mdb'), { ...everything, wholeBytes: 2 * pageSize })
-	t.match(share, { damage: null, complete: false })
-	t.ok(share.pages < whole.pages && share.records > 0)
+void t.test('checks a part of a large file, within the time limit', async (t) => {
+	const full = checkFile(join(home, 'sound/data.mdb'), everything)
+	const part = checkFile(join(home, 'sound/data.mdb'), { ...everything, wholeBytes: 2 * pageSize })
+	t.match(part, { damage: null, complete: false })
+	t.ok(part.pages < full.pages && part.records > 0)
 	t.match(checkFile(join(home, 'sound/data.mdb'), { ...everything, withinMs: -1 }), { damage: null, complete: false })
 })
 
-void t.test('finds damage in a record of many pages', async (t) => {
+void t.test('finds damage in a record of several pages', async (t) => {
 	const path = join(home, 'large')
 	const engine = await openLmdb({ path })
 	for (let i = 0; i < 3; i++) await engine.store.put(['large', String(i)], 'x'.repeat(2_000_000 + i))
@@ -116,7 +116,7 @@ async function openChecked(path: string): Promise<Engine> {
 	return openLmdb({ path })
 }
 
-/** Opens the file, reads all that was written, and may write: this process is what must not die. */
+/** Opens the file, reads every record, and writes if `mode` says so. This process must survive that. */
 async function openDamaged(bytes: Buffer, mode: 'read' | 'write'): Promise<string> {
 	const path = join(home, 'damaged')
 	put(path, bytes)
@@ -137,18 +137,18 @@ async function openDamaged(bytes: Buffer, mode: 'read' | 'write'): Promise<strin
 			if (last !== 2 || steps[0] !== i) return `run ${i} is at ${last} with ${steps.length} steps`
 		}
 		if (engine.queue.waiting() !== runs) return `${engine.queue.waiting()} jobs wait`
-		if (mode === 'read') return 'all there'
+		if (mode === 'read') return 'complete'
 		// Uses free pages.
 		await Promise.all(Array.from({ length: records }, (_, i) => engine.store.put(['new', String(i)], 'y'.repeat(400))))
 		for (let i = 0; i < records; i++)
 			if ((await engine.store.get(['k', String(i)]))?.value !== valueOf(i)) return `record ${i} was overwritten`
-		return 'all there'
+		return 'complete'
 	} finally {
 		await engine[Symbol.asyncDispose]()
 	}
 }
 
-/** A few are so long that they have pages of their own. */
+/** A few values are so long that they need separate pages. */
 function valueOf(i: number): string {
 	return `value ${i} `.repeat(i % 50 === 0 ? 900 : 1 + (i % 30))
 }

@@ -1,4 +1,4 @@
-/** `svc backup` and `svc restore`, with a gateway that runs and with one that does not. */
+/** `svc backup` and `svc restore`, with a running and with a stopped gateway. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,11 +10,11 @@ import { folderFor, write } from './support.ts'
 const folder = folderFor(t)
 const home = join(folder, 'home')
 write(home, { 'config/gateway.yaml': 'log:\n  level: fatal\n' })
-/** Whatever is called finds the gateway by its home, as for a user at that machine. */
+/** Finds the gateway by its home, as for a user on the same machine. */
 const svc: ReturnType<typeof svcFor> = (argv, options = {}) =>
 	svcFor('')(argv, { ...options, env: { SVC_URL: '', SVC_HOME: home, ...options.env } })
 
-void t.test('with the gateway running, by its API', async (t) => {
+void t.test('uses the API of a running gateway', async (t) => {
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
@@ -24,9 +24,9 @@ void t.test('with the gateway running, by its API', async (t) => {
 	const listed = await svc(['backup', 'list'])
 	t.match(listed.out, made.json.id)
 	t.match(listed.err, /Folder: .*backups/)
-	const whole = await svc(['backup', 'verify', made.json.id])
-	t.equal(whole.code, 0, whole.err)
-	t.match(whole.out, /records/)
+	const verified = await svc(['backup', 'verify', made.json.id])
+	t.equal(verified.code, 0, verified.err)
+	t.match(verified.out, /records/)
 	const inUse = await svc(['restore', made.json.file, '--force'])
 	t.equal(inUse.code, 5)
 	t.match(inUse.err, /another gateway .*runs with the home/)
@@ -35,7 +35,7 @@ void t.test('with the gateway running, by its API', async (t) => {
 	t.equal((await svc(['backup', 'remove', made.json.id, '--yes'])).code, 4)
 })
 
-void t.test('with the gateway stopped, from the home itself, and back into a fresh one', async (t) => {
+void t.test('backs up the home of a stopped gateway, and restores it into a new one', async (t) => {
 	const made = await svc(['backup', 'create'])
 	t.equal(made.code, 0, made.err)
 	t.match(made.err, /anyone who has the file can read every secret/)
@@ -53,7 +53,7 @@ void t.test('with the gateway stopped, from the home itself, and back into a fre
 	t.match((await gateway.request('GET', '/v1/agents')).body, [{ name: 'ada' }])
 	await gateway.stop()
 
-	// What a kill in the middle of a restore leaves is brought to its end by the next start.
+	// The next start finishes a restore that was killed halfway.
 	const staging = `${target}.restoring`
 	mkdirSync(staging)
 	renameSync(join(target, 'data'), join(staging, 'data'))
@@ -74,7 +74,7 @@ void t.test('with the gateway stopped, from the home itself, and back into a fre
 	t.match(forced.err, /revoked since then are valid again/)
 })
 
-void t.test('what is damaged, missing or not a home is said', async (t) => {
+void t.test('explains what is damaged, missing or not a home', async (t) => {
 	const [name = ''] = readdirSync(join(home, 'backups'))
 	const file = join(folder, 'broken.tar.gz')
 	const bytes = readFileSync(join(home, 'backups', name))

@@ -1,4 +1,4 @@
-/** A backup with one bit changed, cut off, or with something behind it is refused, wherever that is. */
+/** A backup with a flipped bit, a truncated one, and one with trailing bytes are refused. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,38 +11,38 @@ const flips = process.env['BACKUP_FLIPS'] ?? '100'
 
 const folder = folderFor(t)
 const { file } = await smallBackup(folder)
-const whole = readFileSync(file)
+const sound = readFileSync(file)
 const copy = join(folder, 'copy.tar.gz')
 
-/** Null where it is refused as damaged; otherwise what came instead. */
+/** Null if it is refused as damaged; otherwise the outcome. */
 async function refusal(bytes: Buffer): Promise<string | null> {
 	writeFileSync(copy, bytes)
 	try {
 		await readBackup(copy)
-		return 'it was taken'
+		return 'accepted'
 	} catch (error) {
 		return isFault(error, 'backup_damaged') ? null : String(error)
 	}
 }
 
 function flipped(bit: number): Buffer {
-	const bytes = Buffer.from(whole)
+	const bytes = Buffer.from(sound)
 	bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7))
 	return bytes
 }
 
-void t.test('the backup itself is taken', async (t) => {
-	t.equal(await refusal(whole), 'it was taken')
-	t.equal((await verifyBackup(file)).bytes, whole.length)
+void t.test('the undamaged backup is accepted', async (t) => {
+	t.equal(await refusal(sound), 'accepted')
+	t.equal((await verifyBackup(file)).bytes, sound.length)
 })
 
-void t.test('each flipped bit of its head and its end, and of bytes between, is noticed', async (t) => {
-	const bits = whole.length * 8
+void t.test('every flipped bit is detected: in the header, at the end and between', async (t) => {
+	const bits = sound.length * 8
 	const chosen =
 		flips === 'all'
 			? Array.from({ length: bits }, (_, bit) => bit)
 			: [
-					// gzip's head with the digest, every bit of the first and last bytes, then anywhere.
+					// The gzip header with the digest, every bit of the first and last bytes, then anywhere.
 					...Array.from({ length: 93 }, (_, byte) => byte * 8 + (byte % 8)),
 					...Array.from({ length: 80 }, (_, bit) => bit),
 					...Array.from({ length: 128 }, (_, bit) => bits - 1 - bit),
@@ -57,28 +57,28 @@ void t.test('each flipped bit of its head and its end, and of bytes between, is 
 	t.comment(`${chosen.length} flips of ${bits} bits`)
 })
 
-void t.test('each length but its own is noticed, and whatever stands behind it', async (t) => {
-	const lengths = [0, 1, 9, 10, 11, 50, 92, 93, 94, whole.length - 8, whole.length - 1]
-	for (let n = 0; n < 40; n++) lengths.push(Math.floor(Math.random() * whole.length))
-	for (const length of lengths) t.equal(await refusal(whole.subarray(0, length)), null, `${length} bytes`)
+void t.test('truncation, trailing bytes and swapped blocks are detected', async (t) => {
+	const lengths = [0, 1, 9, 10, 11, 50, 92, 93, 94, sound.length - 8, sound.length - 1]
+	for (let n = 0; n < 40; n++) lengths.push(Math.floor(Math.random() * sound.length))
+	for (const length of lengths) t.equal(await refusal(sound.subarray(0, length)), null, `${length} bytes`)
 	for (const garbage of ['\0', 'x', '\0'.repeat(512), '\0'.repeat(10_240)])
-		t.equal(await refusal(Buffer.concat([whole, Buffer.from(garbage)])), null, `${garbage.length} more bytes`)
-	t.equal(await refusal(Buffer.concat([whole, whole])), null, 'twice')
-	t.equal(await refusal(Buffer.alloc(whole.length)), null, 'zeros')
+		t.equal(await refusal(Buffer.concat([sound, Buffer.from(garbage)])), null, `${garbage.length} more bytes`)
+	t.equal(await refusal(Buffer.concat([sound, sound])), null, 'twice')
+	t.equal(await refusal(Buffer.alloc(sound.length)), null, 'zeros')
 	for (const [from, to] of [
 		[100, 612],
-		[whole.length - 600, 1200],
+		[sound.length - 600, 1200],
 	] as const) {
-		const swapped = Buffer.from(whole)
-		whole.copy(swapped, from, to, to + 64)
-		whole.copy(swapped, to, from, from + 64)
+		const swapped = Buffer.from(sound)
+		sound.copy(swapped, from, to, to + 64)
+		sound.copy(swapped, to, from, from + 64)
 		t.equal(await refusal(swapped), null, 'pieces swapped')
 	}
 })
 
-void t.test('a damaged head says what is wrong where backups are listed', async (t) => {
+void t.test('reading the manifest of a damaged backup fails with an expected error or not at all', async (t) => {
 	for (let n = 0; n < 100; n++) {
-		writeFileSync(copy, flipped(Math.floor(Math.random() * whole.length * 8)))
+		writeFileSync(copy, flipped(Math.floor(Math.random() * sound.length * 8)))
 		const found = await readManifest(copy).catch((error: unknown) => error)
 		t.ok(!(found instanceof Error) || isFault(found), String(found))
 	}

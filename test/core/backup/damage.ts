@@ -1,4 +1,4 @@
-/** Ways in which a data file can be damaged. Each takes its bytes, and the page to hurt, and answers with new ones. */
+/** Kinds of damage to a data file. Each gets its bytes, and the number of a page, and returns damaged bytes. */
 import { createHash } from 'node:crypto'
 
 const pageSize = 4096
@@ -35,7 +35,7 @@ function replace(file: Buffer, page: number, bytes: Buffer): Buffer {
 	return copy
 }
 
-/** The same noise at each run, so that a failure comes again. */
+/** The same noise in each run, so that a failure is reproducible. */
 function noise(length: number): Buffer {
 	const blocks: Buffer[] = []
 	for (let i = 0; i * 32 < length; i++) blocks.push(createHash('sha256').update(`noise ${i}`).digest())

@@ -1,4 +1,4 @@
-/** Archives that are sealed as ours are, and hold what none of ours does: nothing of them is taken, nothing is written outside. */
+/** Forged archives with a valid envelope: nothing of them is restored, and nothing is written outside of the home. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -40,7 +40,7 @@ async function refuses(
 	about: string,
 	manifest: unknown,
 	parts: Part[],
-	says: RegExp,
+	message: RegExp,
 	end?: Buffer,
 ): Promise<void> {
 	await forge(file, manifest, parts, end)
@@ -50,7 +50,7 @@ async function refuses(
 		refusal && ['backup_damaged', 'invalid_request', 'storage_full'].includes(refusal.code),
 		`${about}: ${refusal?.code}`,
 	)
-	t.match(refusal?.message, says, about)
+	t.match(refusal?.message, message, about)
 	t.notOk(existsSync(into), `${about}: no home is left`)
 }
 
@@ -62,7 +62,7 @@ void t.test('a forged archive of plain members is restored', async (t) => {
 	t.equal(readFileSync(join(into, 'plugins/a/b/c.js'), 'utf8'), 'text')
 })
 
-void t.test('names that lead elsewhere are refused', async (t) => {
+void t.test('paths outside of the allowed ones are refused', async (t) => {
 	for (const path of [
 		'../evil',
 		'/etc/evil',
@@ -105,7 +105,7 @@ void t.test('a file in the place of a folder is refused', async (t) => {
 	}
 })
 
-void t.test('what is not a regular file is refused', async (t) => {
+void t.test('a member that is not a regular file is refused', async (t) => {
 	for (const type of [
 		'SymbolicLink',
 		'Link',
@@ -125,7 +125,7 @@ void t.test('what is not a regular file is refused', async (t) => {
 	}
 })
 
-void t.test('what the manifest does not say is refused', async (t) => {
+void t.test('an archive that differs from its manifest is refused', async (t) => {
 	const one = text('plugins/one')
 	const two = text('plugins/two')
 	const parts = [one, two, database]
@@ -133,7 +133,13 @@ void t.test('what the manifest does not say is refused', async (t) => {
 	await refuses(t, 'members swapped', manifest, [two, one, database], /is missing, out of place/)
 	await refuses(t, 'one missing', manifest, [one, database], /is missing, out of place/)
 	await refuses(t, 'the last missing', manifest, [one, two], /is missing, out of place/)
-	await refuses(t, 'one more', manifest, [...parts, text('plugins/three')], /files that its manifest does not list/)
+	await refuses(
+		t,
+		'an additional member',
+		manifest,
+		[...parts, text('plugins/three')],
+		/files that its manifest does not list/,
+	)
 	await refuses(t, 'other content', manifest, [text('plugins/one', 'tent'), two, database], /not what was stored/)
 	await refuses(
 		t,
@@ -142,14 +148,14 @@ void t.test('what the manifest does not say is refused', async (t) => {
 		[text('plugins/one', 'longer'), two, database],
 		/is missing, out of place/,
 	)
-	await refuses(t, 'twice the same', forgedManifest([one, one, database]), [one, one, database], /duplicate/)
+	await refuses(t, 'a duplicate', forgedManifest([one, one, database]), [one, one, database], /duplicate/)
 	await refuses(t, 'no database', forgedManifest([one]), [one], /no database/)
 	await refuses(t, 'data after the end', manifest, parts, /after its end/, Buffer.concat([tarEnd, Buffer.from('x')]))
 	await refuses(t, 'no end', manifest, parts, /cut off/, Buffer.alloc(0))
 	await refuses(t, 'half an end', manifest, parts, /cut off/, Buffer.alloc(512))
 	await refuses(
 		t,
-		'something between',
+		'garbage within the end',
 		manifest,
 		parts,
 		/damaged/,
@@ -159,7 +165,7 @@ void t.test('what the manifest does not say is refused', async (t) => {
 	await refuses(t, 'another name in an extension', manifest, [renamed, two, database], /is missing, out of place/)
 })
 
-void t.test('a manifest that is none is refused, and one of a newer gateway by what it is', async (t) => {
+void t.test('an invalid manifest is refused, and one of a newer gateway with both versions', async (t) => {
 	const manifest = forgedManifest([database])
 	for (const [about, wrong] of [
 		['no JSON', '{'],
@@ -170,7 +176,7 @@ void t.test('a manifest that is none is refused, and one of a newer gateway by w
 		['an older format', { ...manifest, format: 0 }],
 		['a wrong id', { ...manifest, id: '../x' }],
 		['a size below zero', { ...manifest, members: [{ ...manifest.members[0], bytes: -1 }] }],
-		['a size that is none', { ...manifest, members: [{ ...manifest.members[0], bytes: 1.5 }] }],
+		['a fractional size', { ...manifest, members: [{ ...manifest.members[0], bytes: 1.5 }] }],
 		[
 			'too many members',
 			{
@@ -189,14 +195,14 @@ void t.test('a manifest that is none is refused, and one of a newer gateway by w
 	)
 })
 
-void t.test('what unpacks to very much is given up at once', async (t) => {
+void t.test('an archive that unpacks to far more than it declares is refused', async (t) => {
 	const bomb = text('plugins/bomb', '')
 	const manifest = forgedManifest([bomb, database])
 	const zeros = Buffer.alloc(40 * 1024 ** 2)
-	await refuses(t, 'more than was said', manifest, [{ ...bomb, content: zeros }, database], /is missing, out of place/)
+	await refuses(t, 'more than declared', manifest, [{ ...bomb, content: zeros }, database], /is missing, out of place/)
 	await refuses(
 		t,
-		'behind the end',
+		'after the end',
 		forgedManifest([database]),
 		[database],
 		/after its end/,
@@ -208,10 +214,10 @@ void t.test('what unpacks to very much is given up at once', async (t) => {
 	await refuses(t, 'a size that no disk has', huge, [database], /free/)
 	const files = forgedManifest([bomb, database])
 	files.members[0] = { ...(files.members[0] as Manifest['members'][number]), bytes: 5 * 1024 ** 3 }
-	await refuses(t, 'files larger than a backup takes', files, [bomb, database], /larger/)
+	await refuses(t, 'files larger than a backup may contain', files, [bomb, database], /larger/)
 })
 
-void t.test('what is no backup at all is refused', async (t) => {
+void t.test('a file that is not a backup is refused', async (t) => {
 	for (const content of [
 		Buffer.alloc(0),
 		Buffer.from('hello'),
@@ -224,7 +230,7 @@ void t.test('what is no backup at all is refused', async (t) => {
 	t.notOk(existsSync(join(folder, 'none')))
 })
 
-void t.test('a database that is damaged is refused, though every digest is right', async (t) => {
+void t.test('a damaged database is refused even with correct digests', async (t) => {
 	const content = Buffer.from(database.content)
 	const at = content.lastIndexOf('record 0')
 	t.ok(at > 0)

@@ -1,4 +1,4 @@
-/** A gateway that is backed up while many use it, and the home that is made of that. */
+/** Backups of a gateway under load: what they contain, and kills meanwhile. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,26 +17,26 @@ import { folderFor, write } from './support.ts'
 const kills = Number(process.env['BACKUP_KILLS'] ?? 1)
 const folder = folderFor(t)
 
-/** What was acknowledged, as the gateway shows it: by path, the body of a GET. */
-type Shown = Map<string, Answer>
+/** Acknowledged data: by path, the response to a GET. */
+type Responses = Map<string, Answer>
 
-async function show(gateway: TestGateway, path: string): Promise<Answer> {
+async function read(gateway: TestGateway, path: string): Promise<Answer> {
 	const { status, body } = await gateway.request('GET', path)
 	return { status, body }
 }
 
-/** Makes agents, memories, secrets and runs until the signal aborts; notes what no longer changes. */
-async function use(gateway: TestGateway, worker: number, shown: Shown, signal: AbortSignal): Promise<void> {
+/** Creates agents, memories, secrets and runs until the signal aborts. Records the responses that no longer change. */
+async function load(gateway: TestGateway, worker: number, responses: Responses, signal: AbortSignal): Promise<void> {
 	const post = async (path: string, body: unknown): Promise<Answer> => {
 		const reply = await gateway.request('POST', path, { body })
 		if (reply.status >= 300) throw new Error(`${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
 		return reply.body
 	}
-	const note = async (path: string): Promise<void> => void shown.set(path, await show(gateway, path))
+	const record = async (path: string): Promise<void> => void responses.set(path, await read(gateway, path))
 	for (let n = 0; !signal.aborted; n++) {
 		const name = `agent-${worker}-${n}`
 		await post('/v1/agents', { name, persona: `Persona ${n} `.repeat(n % 50), config: { note: { n } } })
-		await note(`/v1/agents/${name}`)
+		await record(`/v1/agents/${name}`)
 		await post(`/v1/agents/${name}/memory`, { content: `Fact ${n} of ${name}`, tags: ['fact'] })
 		await post('/v1/vault/secrets', { name: `SECRET_${worker}_${n}`, value: `value-${worker}-${n}-${'x'.repeat(20)}` })
 		const stream = await openStream(gateway.url, { query: { agent_id: name } })
@@ -45,15 +45,15 @@ async function use(gateway: TestGateway, worker: number, shown: Shown, signal: A
 		})
 		await stream.waitFor((event) => event.run_id === run_id && event.event_type === 'run.completed')
 		stream.close()
-		await note(`/v1/agents/${name}/memory`)
-		await note(`/v1/runs/${run_id}`)
-		await note(`/v1/agents/${name}/history`)
-		await note(`/v1/audit?run_id=${run_id}`)
+		await record(`/v1/agents/${name}/memory`)
+		await record(`/v1/runs/${run_id}`)
+		await record(`/v1/agents/${name}/history`)
+		await record(`/v1/audit?run_id=${run_id}`)
 	}
 }
 
 void t.test(
-	'a backup under load, restored elsewhere, shows what was acknowledged before it, field by field',
+	'a restored backup that was made under load has all data acknowledged before it, field by field',
 	async (t) => {
 		const gateway = await startGateway({ config: 'log:\n  level: fatal\n' })
 		t.teardown(() => gateway.stop())
@@ -67,27 +67,27 @@ void t.test(
 		await stream.waitFor('run.paused')
 		stream.close()
 		const token = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
-		const granted = { token: token.token as string }
+		const authorized = { token: token.token as string }
 
-		const shown: Shown = new Map()
+		const responses: Responses = new Map()
 		const stop = new AbortController()
-		const work = [0, 1, 2].map((worker) => use(gateway, worker, shown, stop.signal))
+		const work = [0, 1, 2].map((worker) => load(gateway, worker, responses, stop.signal))
 		const stalls = watchStalls()
-		while (shown.size < 15) await pause(5)
-		const before = new Map(shown)
+		while (responses.size < 15) await pause(5)
+		const before = new Map(responses)
 		const head = Number(gateway.running.gateway.events.head())
 		stalls.reset()
 		const reply = await gateway.request('POST', '/v1/backups')
 		const stalled = stalls.worst()
 		t.equal(reply.status, 201, JSON.stringify(reply.body))
 		t.comment(
-			`${before.size} answers acknowledged before, ${shown.size - before.size} meanwhile; longest stall ${stalled} ms`,
+			`${before.size} responses recorded before, ${responses.size - before.size} meanwhile; longest stall ${stalled} ms`,
 		)
 		stop.abort()
 		await Promise.all(work)
 		stalls.stop()
 		const { manifest } = await verifyBackup(reply.body.file)
-		t.ok(Number(manifest.store.head) >= head, `the log stood at ${head}, the backup is at ${manifest.store.head}`)
+		t.ok(Number(manifest.store.head) >= head, `the log was at ${head}, the backup is at ${manifest.store.head}`)
 		t.equal(reply.body.records, manifest.store.records)
 
 		const home = join(folder, 'restored')
@@ -99,9 +99,9 @@ void t.test(
 		})
 		const restored = await startGateway({ home })
 		t.teardown(() => restored.stop())
-		for (const [path, wanted] of before) t.strictSame(await show(restored, path), wanted, path)
+		for (const [path, wanted] of before) t.strictSame(await read(restored, path), wanted, path)
 
-		// What the backup has beyond that is whole, too: every run that it has, has ended or goes on and ends.
+		// The rest of the backup is consistent, too: every run in it has ended, or resumes and ends.
 		const agents: { name: string }[] = (await restored.request('GET', '/v1/agents')).body
 		t.ok(agents.length >= before.size / 5)
 		for (const { name } of agents) {
@@ -114,8 +114,8 @@ void t.test(
 				t.equal((await restored.request('GET', `/v1/runs/${run_id}`)).body.status, 'completed', `${run_id} of ${name}`)
 			}
 		}
-		// Tokens and secrets are what they were, and a run that waited for its answer goes on with it.
-		t.equal((await restored.request('GET', '/v1/backups', granted)).status, 200)
+		// Tokens and secrets are unchanged, and a run that waited for an answer resumes with it.
+		t.equal((await restored.request('GET', '/v1/backups', authorized)).status, 200)
 		const secrets = (await restored.request('GET', '/v1/vault/secrets')).body
 		t.match(JSON.stringify(secrets), /SECRET_0_0/)
 		const again = await openStream(restored.url, { query: { agent_id: 'asker' } })
@@ -126,7 +126,7 @@ void t.test(
 	},
 )
 
-/** The longest time in which the event loop did nothing else. */
+/** Measures the longest time for which the event loop was blocked. */
 function watchStalls(): { reset(): void; worst(): number; stop(): void } {
 	let last = performance.now()
 	let worst = 0
@@ -142,9 +142,9 @@ function watchStalls(): { reset(): void; worst(): number; stop(): void } {
 	}
 }
 
-void t.test(`a gateway killed ${kills} times while it makes a backup leaves none that only looks whole`, async (t) => {
+void t.test(`no incomplete backup is listed after ${kills} kills during backups`, async (t) => {
 	const home = join(folder, 'killed')
-	// A few MiB that do not shrink, so that there is time to be killed in.
+	// A few MiB that do not compress, so that a backup takes long enough for a kill.
 	write(home, { 'skills/large.bin': randomBytes(8 * 1024 ** 2) })
 	const backups = join(home, 'backups')
 	const partial = partialOf(backups, originOf(home))
@@ -158,24 +158,24 @@ void t.test(`a gateway killed ${kills} times while it makes a backup leaves none
 			isAnswered = true
 		}
 		let asked = Promise.resolve()
-		const isThere = [join(partial, 'home', 'data'), join(partial, 'archive')][(kill + 1) % 2] as string
-		// A whole backup may be made while this process is held up: then the next one is waited for.
-		for (; !existsSync(isThere); await pause(1)) if (isAnswered) asked = ask()
+		const written = [join(partial, 'home', 'data'), join(partial, 'archive')][(kill + 1) % 2] as string
+		// A backup may complete while this process is blocked. Then the loop requests another one.
+		for (; !existsSync(written); await pause(1)) if (isAnswered) asked = ask()
 		await gateway.kill()
 		await asked
 		const names = existsSync(backups) ? readdirSync(backups) : []
 		if (names.some((name) => name.startsWith('.partial'))) partials++
 		for (const name of names.filter((one) => one.startsWith('svc-backup-')))
-			t.ok((await verifyBackup(join(backups, name))).bytes > 0, `${name} is whole`)
+			t.ok((await verifyBackup(join(backups, name))).bytes > 0, `${name} is complete`)
 	}
-	t.comment(`${partials} of ${kills} kills left something half`)
+	t.comment(`${partials} of ${kills} kills left an incomplete backup`)
 	const last = await spawnGateway(home)
 	const made = await fetch(`${last.url}/v1/backups`, { method: 'POST' })
 	t.equal(made.status, 201)
 	t.strictSame(
 		readdirSync(backups).filter((name) => name.startsWith('.')),
 		[],
-		'and what they left is cleared away',
+		'incomplete backups are removed',
 	)
 	t.equal(await last.end(), 0)
 })

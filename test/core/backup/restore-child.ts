@@ -1,4 +1,4 @@
-/** Restores a backup, to be killed meanwhile. */
+/** Restores a backup in a process that the test kills meanwhile. */
 import { join } from 'node:path'
 import { restoreBackup } from '../../../core/backup/restore.ts'
 

@@ -1,4 +1,4 @@
-/** What a restore does to the home that it is given, and what is left of one that was killed. */
+/** The effects of a restore on its home, and of one that was killed. */
 import { fork, spawnSync } from 'node:child_process'
 import { on, once } from 'node:events'
 import {
@@ -49,7 +49,7 @@ function restore(home: string, options: { force?: boolean; file?: string } = {})
 	})
 }
 
-/** Every file below a folder, with what is in it. */
+/** The content of every file below a folder, by relative path. */
 function filesIn(home: string): Record<string, string> {
 	const entries = readdirSync(home, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
 	const paths = entries.map((entry) => relative(home, join(entry.parentPath, entry.name)))
@@ -61,18 +61,18 @@ async function recordsIn(home: string, store = 'data'): Promise<unknown[]> {
 	return (await Array.fromAsync(engine.store.list(['small']))).map(({ value }) => value)
 }
 
-function without(files: Record<string, string>, ...left: string[]): Record<string, string> {
-	return Object.fromEntries(Object.entries(files).filter(([path]) => !left.includes(path)))
+function without(files: Record<string, string>, ...paths: string[]): Record<string, string> {
+	return Object.fromEntries(Object.entries(files).filter(([path]) => !paths.includes(path)))
 }
 
-void t.test('a link to itself is left out and named', async (t) => {
+void t.test('a backup omits a link to itself, and reports that', async (t) => {
 	const at = join(folder, 'loop')
 	mkdirSync(join(at, 'home/skills'), { recursive: true })
 	symlinkSync('self', join(at, 'home/skills/self'))
 	t.match(await smallBackup(at), { left_out: ['skills/self: a broken link'] })
 })
 
-void t.test('a fresh home has everything, closed to others', async (t) => {
+void t.test('a restored home has every file, closed to other users', async (t) => {
 	const home = join(folder, 'a', 'fresh')
 	const { aside, notes, manifest } = await restore(home)
 	t.equal(aside, null)
@@ -87,10 +87,10 @@ void t.test('a fresh home has everything, closed to others', async (t) => {
 	const records = await recordsIn(home)
 	t.equal(records.length, 20)
 	t.ok(records.some((one) => (one as { text: string }).text === 'record 19'))
-	t.strictSame(readdirSync(join(folder, 'a')), ['fresh'], 'nothing lies beside it')
+	t.strictSame(readdirSync(join(folder, 'a')), ['fresh'], 'no other folder is left')
 })
 
-void t.test('a home that holds something is replaced with force only, and kept aside', async (t) => {
+void t.test('a nonempty home is replaced only with --force, and kept aside', async (t) => {
 	const home = join(folder, 'b', 'home')
 	write(home, oldFiles)
 	await t.rejects(restore(home), { code: 'conflict', message: /--force/ })
@@ -110,7 +110,7 @@ void t.test('a home that holds something is replaced with force only, and kept a
 	t.notOk(isHalfPlaced(home))
 })
 
-void t.test('folders without files, as svc init makes them, are no reason to refuse', async (t) => {
+void t.test('the empty folders that svc init creates do not prevent a restore', async (t) => {
 	const home = join(folder, 'c')
 	for (const name of ['config', 'data', 'plugins', 'skills', 'keys', 'run'])
 		mkdirSync(join(home, name), { recursive: true })
@@ -118,7 +118,7 @@ void t.test('folders without files, as svc init makes them, are no reason to ref
 	t.strictSame(without(filesIn(home), 'data/data.mdb'), homeFiles)
 })
 
-void t.test('a home in use is left alone', async (t) => {
+void t.test('a home in use is refused and not changed', async (t) => {
 	const home = join(folder, 'd')
 	write(home, oldFiles)
 	mkdirSync(join(home, 'run'))
@@ -138,11 +138,11 @@ void t.test('a damaged backup changes nothing', async (t) => {
 	t.strictSame(filesIn(home), oldFiles)
 	t.strictSame(readdirSync(join(folder, 'e')), ['home'])
 	await t.rejects(restore(join(folder, 'e', 'new', 'home'), { file: broken }), { code: 'backup_damaged' })
-	t.strictSame(readdirSync(join(folder, 'e')), ['home'], 'no folder is made for it')
+	t.strictSame(readdirSync(join(folder, 'e')), ['home'], 'no folder is created')
 	await t.rejects(restore(home, { file: join(folder, 'nothing') }), { code: 'not_found' })
 })
 
-void t.test('a backup without the key leaves a key that is there, and says so', async (t) => {
+void t.test('a backup without the key keeps the key of the home, with a note', async (t) => {
 	const bare = await smallBackup(join(folder, 'f'), { includeKey: false })
 	const home = join(folder, 'f', 'target')
 	const first = await restore(home, { file: bare.file })
@@ -154,7 +154,7 @@ void t.test('a backup without the key leaves a key that is there, and says so', 
 	t.equal(readFileSync(join(home, 'keys/vault.key'), 'utf8'), 'mine')
 })
 
-void t.test('the database goes where the restored settings look for it', async (t) => {
+void t.test('the database is restored to the store.path of the restored settings', async (t) => {
 	const inside = await smallBackup(join(folder, 'g'), { files: { 'config/gateway.yaml': 'store:\n  path: deep/db\n' } })
 	const home = join(folder, 'g', 'target')
 	const placed = await restore(home, { file: inside.file })
@@ -177,36 +177,34 @@ void t.test('the database goes where the restored settings look for it', async (
 	const outside = await smallBackup(join(folder, 'h'), {
 		files: { 'config/gateway.yaml': 'store:\n  path: /srv/elsewhere\n' },
 	})
-	const there = join(folder, 'h', 'target')
-	const { notes } = await restore(there, { file: outside.file })
+	const fallback = join(folder, 'h', 'target')
+	const { notes } = await restore(fallback, { file: outside.file })
 	t.match(notes[0], /store\.path .* is \/srv\/elsewhere, outside of the home.*set store\.path to "data"/)
-	t.equal((await recordsIn(there)).length, 20)
+	t.equal((await recordsIn(fallback)).length, 20)
 
 	const unset = await smallBackup(join(folder, 'i'), {
 		files: { 'config/gateway.yaml': 'server:\n  host: ${NOT_SET_HERE}\n' },
 	})
-	const third = join(folder, 'i', 'target')
-	t.match((await restore(third, { file: unset.file })).notes[0], /settings cannot be read here.*NOT_SET_HERE/s)
-	t.equal((await recordsIn(third)).length, 20)
+	const unreadable = join(folder, 'i', 'target')
+	t.match((await restore(unreadable, { file: unset.file })).notes[0], /settings cannot be read here.*NOT_SET_HERE/s)
+	t.equal((await recordsIn(unreadable)).length, 20)
 })
 
-void t.test('a home that is the root of a disk, as the volume of a container, is restored too', async (t) => {
+void t.test('a home that is the root of a disk, such as the volume of a container, is restored', async (t) => {
 	const home = join(folder, 'volume')
 	mkdirSync(home)
-	if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', home]).status !== 0)
-		return t.comment('cannot mount')
-	t.teardown(() => spawnSync('umount', [home]))
+	if (!mounted(t, home, '-t', 'tmpfs', '-o', 'size=16m', 'tmpfs')) return
 	await restore(home)
 	t.equal((await recordsIn(home)).length, 20)
 	const { aside } = await restore(home, { force: true })
-	t.equal(dirname(aside ?? ''), home, 'what was there is kept on the disk')
+	t.equal(dirname(aside ?? ''), home, 'the former files are kept on the same disk')
 	t.ok(existsSync(join(aside ?? '', 'data/data.mdb')))
 	t.equal((await recordsIn(home)).length, 20)
 })
 
-/** Skips the test where this user may not mount. */
-function mounted(t: Test, at: string, ...how: string[]): boolean {
-	if (spawnSync('mount', [...how, at]).status !== 0) {
+/** False, with a comment, if this user cannot mount. */
+function mounted(t: Test, at: string, ...args: string[]): boolean {
+	if (spawnSync('mount', [...args, at]).status !== 0) {
 		t.comment('cannot mount')
 		return false
 	}
@@ -214,7 +212,7 @@ function mounted(t: Test, at: string, ...how: string[]): boolean {
 	return true
 }
 
-void t.test('a home with a disk mounted inside of it is refused, and stays as it was', async (t) => {
+void t.test('a home with a separate disk mounted inside is refused and not changed', async (t) => {
 	const home = join(folder, 'parted', 'home')
 	write(home, oldFiles)
 	const data = join(home, 'data')
@@ -226,10 +224,10 @@ void t.test('a home with a disk mounted inside of it is refused, and stays as it
 	})
 	t.strictSame(filesIn(home), oldFiles)
 	t.notOk(isHalfPlaced(home))
-	t.strictSame(readdirSync(join(folder, 'parted')), ['home'], 'nothing lies beside it')
+	t.strictSame(readdirSync(join(folder, 'parted')), ['home'], 'no other folder is left')
 })
 
-void t.test('a home that is mounted from elsewhere on the same disk is restored', async (t) => {
+void t.test('a home that is a bind mount on the same disk is restored', async (t) => {
 	const [home, source] = [join(folder, 'bound', 'home'), join(folder, 'bound', 'source')]
 	mkdirSync(home, { recursive: true })
 	mkdirSync(source)
@@ -240,7 +238,7 @@ void t.test('a home that is mounted from elsewhere on the same disk is restored'
 	t.equal((await recordsIn(home)).length, 20)
 })
 
-void t.test('root gives what it restores to the user whose home it is', async (t) => {
+void t.test('root restores files to the owner of the home', async (t) => {
 	if (process.getuid?.() !== 0) return t.comment('not root')
 	const home = join(folder, 'owned')
 	write(home, { 'config/gateway.yaml': '{}\n', 'data/data.mdb': 'old' })
@@ -252,16 +250,16 @@ void t.test('root gives what it restores to the user whose home it is', async (t
 			t.equal(statSync(join(root, name)).uid, 4321, join(root, name))
 })
 
-void t.test('a restore that stopped after any of its moves is brought to its end', async (t) => {
+void t.test('a restore that was interrupted after any of its moves is finished', async (t) => {
 	const names = ['config', 'data', 'keys', 'plugins', 'skills']
-	const whole = join(folder, 'j', 'whole')
-	await restore(whole)
-	const wanted = filesIn(whole)
+	const complete = join(folder, 'j', 'complete')
+	await restore(complete)
+	const wanted = filesIn(complete)
 	for (let done = 0; done <= 2 * names.length; done++) {
 		const home = join(folder, 'j', `home-${done}`)
 		const staging = `${home}.restoring`
 		write(home, { ...oldFiles, 'skills/old.md': 'old' })
-		for (const name of names) cpSync(join(whole, name), join(staging, name), { recursive: true })
+		for (const name of names) cpSync(join(complete, name), join(staging, name), { recursive: true })
 		const placement: Placement = {
 			aside: names.map((name) => ({ from: join(home, name), to: join(`${home}.aside`, name) })),
 			into: names.map((name) => ({ from: join(staging, name), to: join(home, name) })),
@@ -276,13 +274,13 @@ void t.test('a restore that stopped after any of its moves is brought to its end
 		await finishRestore(home)
 		t.notOk(isHalfPlaced(home) || existsSync(staging), `after ${done} moves`)
 		t.strictSame(without(filesIn(home), 'unrelated.txt', 'backups/note.txt'), wanted, `after ${done} moves`)
-		t.equal(filesIn(`${home}.aside`)['data/data.mdb'], 'old', 'what was there is kept')
+		t.equal(filesIn(`${home}.aside`)['data/data.mdb'], 'old', 'the former data is kept')
 		await finishRestore(home)
-		t.strictSame(without(filesIn(home), 'unrelated.txt', 'backups/note.txt'), wanted, 'once more changes nothing')
+		t.strictSame(without(filesIn(home), 'unrelated.txt', 'backups/note.txt'), wanted, 'finishing again changes nothing')
 	}
 })
 
-void t.test(`killed ${kills} times, a restore leaves the old home, or ends when it is called again`, async (t) => {
+void t.test(`a restore that is killed (${kills} times) leaves the old home, or can be finished`, async (t) => {
 	const home = join(folder, 'k', 'home')
 	const seen = { old: 0, half: 0, new: 0 }
 	for (let kill = 0; kill < kills; kill++) {
@@ -290,7 +288,7 @@ void t.test(`killed ${kills} times, a restore leaves the old home, or ends when 
 		write(home, oldFiles)
 		const child = fork(fileURLToPath(new URL('./restore-child.ts', import.meta.url)), [file, home], { stdio: 'ignore' })
 		const exit = once(child, 'exit')
-		// Half of them while it reads, half while it puts things into place, each a little later than the one before.
+		// Half of the kills while it reads, half while it moves files, each a little later than the one before.
 		const step = kill % 2 === 0 ? 'reading the backup' : 'moving it into place'
 		for await (const [message] of on(child, 'message')) if (message === step) break
 		const until = performance.now() + (kill * 40) / kills
@@ -302,13 +300,13 @@ void t.test(`killed ${kills} times, a restore leaves the old home, or ends when 
 		const found = without(filesIn(home), 'run/gateway.lock')
 		const isOld = found['data/data.mdb'] === 'old'
 		seen[isHalf ? 'half' : isOld ? 'old' : 'new']++
-		if (isOld) t.strictSame(found, oldFiles, 'the old home is whole')
+		if (isOld) t.strictSame(found, oldFiles, 'the old home is unchanged')
 		else {
 			t.strictSame(without(found, 'data/data.mdb', 'unrelated.txt', 'backups/note.txt'), homeFiles)
 			t.equal((await recordsIn(home)).length, 20)
 		}
 		await restore(home, { force: true })
-		t.equal((await recordsIn(home)).length, 20, 'the next restore goes well')
+		t.equal((await recordsIn(home)).length, 20, 'the next restore succeeds')
 	}
 	t.comment(seen)
 })

@@ -1,4 +1,4 @@
-/** A copy of the store while many write to it: everything acknowledged before is in it, and nothing by half. */
+/** Copies of the store under load contain everything acknowledged before, and no half commit. */
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -15,9 +15,9 @@ const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSI
 const scopes = 8
 const parts = 5
 
-/** What is acknowledged so far. */
+/** The writes acknowledged so far. */
 interface Acknowledged {
-	/** By scope: the round that all its records stand at. */
+	/** By scope: the round that all its records have reached. */
 	rounds: Map<string, number>
 	/** By run: its last sequence. */
 	runs: Map<string, number>
@@ -77,17 +77,17 @@ function writers(engine: Engine, acknowledged: Acknowledged, signal: AbortSignal
 }
 
 for (const copyApartFrom of [0, Number.POSITIVE_INFINITY]) {
-	const who = copyApartFrom === 0 ? 'another process' : 'the process itself'
-	void t.test(`copies taken by ${who} under load hold what was acknowledged, whole`, (t) => underLoad(t, copyApartFrom))
+	const copier = copyApartFrom === 0 ? 'another process' : 'the process itself'
+	void t.test(`copies by ${copier} under load contain every acknowledged commit`, (t) => underLoad(t, copyApartFrom))
 }
 
 async function underLoad(t: Test, copyApartFrom: number): Promise<void> {
 	const folder = folderFor(t)
 	const warnings: unknown[] = []
 	const log = {
-		warn: (...said: unknown[]) => warnings.push(said),
+		warn: (...args: unknown[]) => warnings.push(args),
 		debug() {},
-		error: (...said: unknown[]) => warnings.push(said),
+		error: (...args: unknown[]) => warnings.push(args),
 	}
 	await using engine = await openLmdb({ path: join(folder, 'data'), copyApartFrom, log: log as unknown as Logger })
 	const acknowledged: Acknowledged = { rounds: new Map(), runs: new Map(), jobs: new Set() }
@@ -97,7 +97,7 @@ async function underLoad(t: Test, copyApartFrom: number): Promise<void> {
 	for (let n = 0; n < 4; n++) {
 		const path = join(folder, `copy${n}`)
 		mkdirSync(path)
-		// So that there is something new each time.
+		// So that each copy has new data.
 		const wanted = (acknowledged.rounds.get('scope0') ?? 0) + 5
 		while ((acknowledged.rounds.get('scope0') ?? 0) < wanted) await new Promise((resolve) => setImmediate(resolve))
 		const before = structuredClone(acknowledged)
@@ -111,26 +111,26 @@ async function underLoad(t: Test, copyApartFrom: number): Promise<void> {
 		const file = join(path, 'data.mdb')
 		t.equal(checkFile(file, everything).damage, null)
 		t.equal(statSync(file).mode & 0o777, 0o600)
-		t.ok(statSync(file).size <= engine.snapshots.size(), 'no larger than what was said')
+		t.ok(statSync(file).size <= engine.snapshots.size(), 'no larger than estimated')
 		await using copy = await openLmdb({ path })
 		for (const [scope, round] of before.rounds) {
 			const found = await Array.fromAsync(copy.store.list<{ round: number; text: string }>([scope]))
-			const whole = found.filter(({ key }) => key.length === 2).map(({ value }) => value)
-			const at = whole[0]?.round ?? 0
+			const records = found.filter(({ key }) => key.length === 2).map(({ value }) => value)
+			const at = records[0]?.round ?? 0
 			t.ok(
 				at >= round && at <= (after.rounds.get(scope) ?? 0) + 1,
-				`${scope}: ${round} was acknowledged, ${at} is there`,
+				`${scope}: ${round} was acknowledged, the copy has ${at}`,
 			)
-			t.equal(whole.length, parts)
+			t.equal(records.length, parts)
 			t.ok(
-				whole.every((one) => one.round === at && one.text === whole[0]?.text),
-				'nothing by half',
+				records.every((record) => record.round === at && record.text === records[0]?.text),
+				'no half commit',
 			)
-			t.equal(found.length - parts, Math.min(at, 50), 'what was written and removed with it, too')
+			t.equal(found.length - parts, Math.min(at, 50), 'including the writes and deletions of the same commit')
 		}
 		for (const [run, last] of before.runs) {
 			const { last: at, steps } = await copy.log.journal(run)
-			t.ok(at >= last && at % 2 === 0, `${run}: ${last} was acknowledged, ${at} is there`)
+			t.ok(at >= last && at % 2 === 0, `${run}: ${last} was acknowledged, the copy has ${at}`)
 			t.strictSame(
 				steps,
 				Array.from({ length: at }, (_, n) => n + 1),
@@ -138,12 +138,12 @@ async function underLoad(t: Test, copyApartFrom: number): Promise<void> {
 		}
 		t.ok(copy.queue.waiting() >= before.jobs.size && copy.queue.waiting() <= after.jobs.size + 1)
 		await copy.store.put(['later'], 1)
-		t.equal(checkFile(file, everything).damage, null, 'a copy that is written to stays sound')
+		t.equal(checkFile(file, everything).damage, null, 'the copy is sound after a write')
 	}
 	t.strictSame(warnings, [])
 }
 
-void t.test('what was deleted is not in a copy', async (t) => {
+void t.test('a copy does not contain deleted data', async (t) => {
 	const folder = folderFor(t)
 	await using engine = await openLmdb({ path: join(folder, 'data') })
 	const mark = 'a text that must be gone '
@@ -156,7 +156,7 @@ void t.test('what was deleted is not in a copy', async (t) => {
 	t.notOk(readFileSync(join(copy, 'data.mdb'), 'latin1').includes(mark))
 })
 
-void t.test('an engine that is closed waits for the copy under way', async (t) => {
+void t.test('closing the engine waits for a copy in progress', async (t) => {
 	const folder = folderFor(t)
 	const engine = await openLmdb({ path: join(folder, 'data') })
 	await engine.store.put(['a'], { text: 'x'.repeat(4 * 1024 * 1024) })
@@ -168,7 +168,7 @@ void t.test('an engine that is closed waits for the copy under way', async (t) =
 	await t.rejects(engine.snapshots.take(join(folder, 'copy')), { code: 'unavailable' })
 })
 
-void t.test('where nothing can be copied, that is said', async (t) => {
+void t.test('a copy into a nonempty folder, or of the in-memory store, is refused', async (t) => {
 	const folder = folderFor(t)
 	await using engine = await openLmdb({ path: join(folder, 'data') })
 	await t.rejects(engine.snapshots.take(join(folder, 'data')), { code: 'unavailable', message: /not empty/ })
@@ -176,22 +176,22 @@ void t.test('where nothing can be copied, that is said', async (t) => {
 	await t.rejects(memory.snapshots.take(folder), { code: 'unavailable', message: /memory/ })
 })
 
-void t.test('where the other process fails, the copy is made all the same', async (t) => {
+void t.test('if the other process fails, this process makes the copy', async (t) => {
 	const folder = folderFor(t)
 	const warnings: unknown[] = []
-	const log = { warn: (...said: unknown[]) => warnings.push(said), debug() {} } as unknown as Logger
+	const log = { warn: (...args: unknown[]) => warnings.push(args), debug() {} } as unknown as Logger
 	await using engine = await openLmdb({ path: join(folder, 'data'), copyApartFrom: 0, log })
 	await engine.store.put(['a'], 1)
 	const copy = join(folder, 'copy')
 	mkdirSync(copy)
 	const copied = engine.snapshots.take(copy)
-	mkdirSync(join(copy, 'data.mdb')) // in the way of the process that has just been started
+	mkdirSync(join(copy, 'data.mdb')) // makes the process that was just started fail
 	await copied
 	t.equal(warnings.length, 1)
 	t.equal(checkFile(join(copy, 'data.mdb'), everything).damage, null)
 })
 
-void t.test('a copy by another process can be broken off', async (t) => {
+void t.test('a copy by another process can be aborted', async (t) => {
 	const folder = folderFor(t)
 	await using engine = await openLmdb({ path: join(folder, 'data'), copyApartFrom: 0 })
 	await engine.store.put(['a'], 1)

@@ -59,12 +59,12 @@ export async function smallBackup(
 	return { ...made, home }
 }
 
-/** One member of a forged archive, as it stands in it; `header` over what a plain file has. */
+/** One member of a forged archive. `header` overrides the fields of a plain file. */
 export interface Part {
 	path: string
 	content: Buffer
 	header?: HeaderData
-	/** Stands in front of its header. */
+	/** Bytes in front of its header. */
 	before?: Buffer
 }
 
@@ -77,7 +77,7 @@ function memberOf({ path, content }: Part): Member {
 	}
 }
 
-/** A sealed file, with whatever is in it: `manifest` stands first, as text where it is none. */
+/** Writes a file with a valid envelope and any content. `manifest` comes first: text as it is, anything else as JSON. */
 export async function forge(file: string, manifest: unknown, parts: Part[], end: Buffer = tarEnd): Promise<void> {
 	const text = typeof manifest === 'string' ? manifest : JSON.stringify(manifest)
 	async function* content(): AsyncGenerator<Buffer> {
