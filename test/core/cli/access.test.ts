@@ -1,4 +1,4 @@
-/** svc vault, grants and tokens: who may do what, and what nobody may read over a shoulder. */
+/** svc vault, grants and tokens: permissions, and secrets that are never shown. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
@@ -11,7 +11,7 @@ await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 
 const VALUE = 'ghp_0123456789abcdef'
 
-void t.test('a secret comes from standard input, and is never shown', async (t) => {
+void t.test('a secret is read from standard input and never shown', async (t) => {
 	const stored = await svc(['vault', 'set', 'GITHUB_TOKEN', '--label', 'ci'], { stdin: `${VALUE}\n` })
 	t.equal(stored.code, 0)
 	t.match(stored.out, /svc grants add AGENT GITHUB_TOKEN/)
@@ -26,7 +26,11 @@ void t.test('a secret comes from standard input, and is never shown', async (t) 
 	const run_id = await ada.complete('/tool vault.read {"name":"GITHUB_TOKEN"}')
 	t.match((await ada.read(run_id)).answer, /redacted:GITHUB_TOKEN/, 'the agent reads it')
 	const same = await svc(['vault', 'set', 'GITHUB_TOKEN', '--label', 'ci', '--json'], { stdin: 'a third value here' })
-	t.match(same, { code: 0, json: { id: json[0].id, policy_label: 'ci', status: 'changed' } }, 'the same label is fine')
+	t.match(
+		same,
+		{ code: 0, json: { id: json[0].id, policy_label: 'ci', status: 'changed' } },
+		'the same label is accepted',
+	)
 	const labelled = await svc(['vault', 'set', 'GITHUB_TOKEN', '--label', 'other'], { stdin: 'x'.repeat(20) })
 	t.equal(labelled.code, 5)
 	t.match(labelled.err, /has the label "ci", and a label cannot be changed/)
@@ -38,14 +42,14 @@ void t.test('a secret comes from standard input, and is never shown', async (t) 
 	t.match(short, { code: 0, err: /is not redacted/ })
 })
 
-void t.test('or from a hidden prompt', async (t) => {
+void t.test('a secret is read from a hidden prompt', async (t) => {
 	const typed = await svc(['vault', 'set', 'TYPED'], { person: [['Value of TYPED', 'typed by hand\r']] })
 	t.equal(typed.code, 0)
 	t.notOk(typed.err.includes('typed by hand'), 'it is not echoed')
 	t.equal((await svc(['vault', 'set', 'TYPED'], { person: [['Value of TYPED', '\u0003']] })).code, 130, 'Ctrl-C')
 })
 
-void t.test('never from an argument', async (t) => {
+void t.test('a secret as an argument is refused', async (t) => {
 	for (const argv of [
 		['vault', 'set', 'NEW', VALUE],
 		['vault', 'set', 'NEW', '--value', VALUE],
@@ -66,10 +70,10 @@ void t.test('never from an argument', async (t) => {
 	t.match(await svc(['vault', 'set', 'NEW'], { stdin: '\n' }), { code: 2, err: /empty/ })
 	t.notMatch((await svc(['vault', 'list'])).out, /NEW|TELEGRAM/)
 	const { out } = await svc(['vault', 'set', '--help'])
-	t.notMatch(out, /--value|--password/, 'help shows no way to do it')
+	t.notMatch(out, /--value|--password/, 'the help lists no such option')
 })
 
-void t.test('grants go by names', async (t) => {
+void t.test('grants are added, listed and revoked by name', async (t) => {
 	await svc(['vault', 'set', 'OTHER'], { stdin: 'another secret value' })
 	t.match(await svc(['grants', 'add', 'ada', 'OTHER']), { code: 0, out: /a handle/ })
 	t.equal((await svc(['grants', 'add', 'ada', 'OTHER'])).code, 5)
@@ -91,13 +95,13 @@ void t.test('grants go by names', async (t) => {
 		(await svc(['grants', 'revoke', 'ada', 'OTHER'], { person: [['Revoke the grant of OTHER to ada?', 'y']] })).code,
 		0,
 	)
-	const none = await svc(['grants', 'revoke', 'ada', 'OTHER', '-y'])
-	t.match(none, { code: 4, err: /no grant of ada for "OTHER"; there are: GITHUB_TOKEN/ })
+	const missing = await svc(['grants', 'revoke', 'ada', 'OTHER', '-y'])
+	t.match(missing, { code: 4, err: /no grant of ada for "OTHER"; there are: GITHUB_TOKEN/ })
 	t.equal((await svc(['grants', 'revoke', json[0].grant_id, '--yes'])).code, 0)
 	t.match((await svc(['grants'])).out, 'No grants yet')
 })
 
-void t.test('a grant can be bound to hosts', async (t) => {
+void t.test('a grant can be limited to hosts', async (t) => {
 	const hosts = ['--host', 'api.example.com', '--host', 'localhost:8443']
 	const added = await svc(['grants', 'add', 'ada', 'OTHER', ...hosts])
 	t.match(added, { code: 0, out: /is sent to api\.example\.com, localhost:8443 only/ })
@@ -108,7 +112,7 @@ void t.test('a grant can be bound to hosts', async (t) => {
 	t.match(await svc(['grants', 'add', 'ada', 'OTHER', '--reveal', ...hosts]), { code: 2, err: /with reveal/ })
 })
 
-void t.test('deleting and the key', async (t) => {
+void t.test('deleting a secret and rotating the key need a confirmation', async (t) => {
 	t.match(await svc(['vault', 'delete', 'OTHER']), { code: 2, err: /--yes/ })
 	t.match((await svc(['vault', 'delete', 'OTHER', '--yes', '--json'])).json, { secret: 'OTHER', status: 'deleted' })
 	t.equal((await svc(['vault', 'delete', 'OTHER', '--yes'])).code, 4)
@@ -133,14 +137,14 @@ void t.test('a token is shown once, and svc uses it', async (t) => {
 	const until = await svc(['tokens', 'create', '--scope', '*', '--ttl', '2099-01-31T12:00:00Z'])
 	t.match(until.out, /token: +svc_\S+\n(.*\n)*expires: 2099-01-31 \d\d:\d\d:00/)
 	t.match((await svc(['tokens', 'create', '--scope', '*', 'events:read'])).out, /expires: never/)
-	for (const [argv, says] of [
+	for (const [argv, err] of [
 		[['--scope', 'nonsense'], /must be one of agents:read/],
 		[['--scope', '*', '--ttl', 'soon'], /30d/],
 		[['--scope', '*', '--ttl', '0d'], /greater than 0/],
 		[['--scope', '*', '--ttl', '2001-01-01'], /future/],
 		[[], /--scope/],
 	] as const)
-		t.match(await svc(['tokens', 'create', ...argv]), { code: 2, err: says }, argv.join(' '))
+		t.match(await svc(['tokens', 'create', ...argv]), { code: 2, err }, argv.join(' '))
 
 	const limited = await svc(['tokens', 'create', '--scope', '*', '--agent', 'ada,team-*', 'bob', '--label', 'tickets'])
 	t.match(limited.out, /agents: +ada team-\* bob\n/)

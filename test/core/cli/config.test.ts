@@ -20,7 +20,7 @@ import { makeHome, startGateway } from '../../support/gateway.ts'
 
 const example = exampleFile(composition)
 
-void t.test('init makes a home, and never overwrites without being told', async (t) => {
+void t.test('init creates a home, and overwrites a provider only with --yes', async (t) => {
 	const home = homeFor(t)
 	const file = join(home, 'config/gateway.yaml')
 	const svc = svcFor({ home })
@@ -84,7 +84,7 @@ void t.test('init makes a home, and never overwrites without being told', async 
 	t.equal((await svc(['init', '--kind', 'what'])).code, exitCodes.usage)
 })
 
-void t.test('validate tells line and column, of any file', async (t) => {
+void t.test('validate prints the line and column of mistakes in any file', async (t) => {
 	const home = homeFor(t)
 	const svc = svcFor({ home })
 	// The default ones may be in use on this machine.
@@ -101,7 +101,7 @@ void t.test('validate tells line and column, of any file', async (t) => {
 	t.equal((await svc(['config', 'validate', '--json'], { env: { SVC_PORT: 'x' } })).code, exitCodes.config)
 })
 
-void t.test('explain tells meaning, range, default, value and where it comes from', async (t) => {
+void t.test('explain prints meaning, range, default, value and origin of a setting', async (t) => {
 	const home = homeFor(t, 'server:\n  port: 4000\nproviders: {a: {kind: openai, model: m, api_key: sk-hidden}}\n')
 	const svc = svcFor({ home })
 	const file = join(home, 'config/gateway.yaml')
@@ -135,7 +135,7 @@ from:    ${file}:2:9
 	t.equal((await svc(['config', 'path'])).stdout, `${file}\n`)
 })
 
-void t.test('set and unset check first, write whole files, and keep comments, mode and links', async (t) => {
+void t.test('set and unset validate first, write the file atomically, and keep comments, mode and links', async (t) => {
 	const home = homeFor(t)
 	const svc = svcFor({ home })
 	const folder = join(home, 'config')
@@ -180,7 +180,7 @@ void t.test('set and unset check first, write whole files, and keep comments, mo
 	t.equal((await svc(['config', 'get', 'providers."a.b".model'])).stdout, '5\n', 'text needs no quotes')
 })
 
-void t.test('a file that is not UTF-8 is left as it is', async (t) => {
+void t.test('a file that is not UTF-8 is not changed', async (t) => {
 	const home = homeFor(t, '')
 	const file = join(home, 'config/gateway.yaml')
 	const latin1 = Buffer.from('# caf\u00e9\nserver:\n  port: 3001\n', 'latin1')
@@ -191,7 +191,7 @@ void t.test('a file that is not UTF-8 is left as it is', async (t) => {
 	t.strictSame(readFileSync(file), latin1)
 })
 
-void t.test('a file that is already wrong can be fixed in steps', async (t) => {
+void t.test('an invalid file can be fixed in steps', async (t) => {
 	const home = homeFor(t, 'server: {port: x, host: 5}\n')
 	const svc = svcFor({ home })
 	const { code, stderr } = await svc(['config', 'set', 'server.port', '4000'])
@@ -201,7 +201,7 @@ void t.test('a file that is already wrong can be fixed in steps', async (t) => {
 	t.equal((await svc(['config', 'validate'], { env: { SVC_LEGACY_PORT: '0' } })).code, 0)
 })
 
-void t.test('a secret is no argument', async (t) => {
+void t.test('a secret as an argument is refused', async (t) => {
 	const home = homeFor(t)
 	const svc = svcFor({ home })
 	await svc(['config', 'set', 'providers.a', '{kind: openai, model: m}'])
@@ -216,7 +216,7 @@ void t.test('a secret is no argument', async (t) => {
 	t.match(readFileSync(join(home, 'config/gateway.yaml'), 'utf8'), 'api_key: sk-123\n')
 })
 
-void t.test('a running gateway takes a change over', async (t) => {
+void t.test('a running gateway applies a change', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const svc = svcFor(gateway)
@@ -224,10 +224,10 @@ void t.test('a running gateway takes a change over', async (t) => {
 	t.equal(off.code, 0)
 	t.match(off.stdout, 'The running gateway uses it.')
 	const names = (await gateway.request('GET', '/v1/plugins')).body.map((one: { name: string }) => one.name)
-	t.notOk(names.includes('webhooks'), 'it was waited for')
+	t.notOk(names.includes('webhooks'), 'svc waits for the reload')
 
 	const same = await svc(['config', 'set', 'plugins.webhooks', 'false', '--json'])
-	t.match(same.json(), { changed: false, gateway: 'in_force' }, 'nothing to change is no reason to wait')
+	t.match(same.json(), { changed: false, gateway: 'in_force' }, 'an unchanged value needs no reload')
 	const port = await svc(['config', 'set', 'server.port', '3000'])
 	t.match(port.stdout, 'SVC_PORT in the environment of the running gateway takes precedence')
 	t.match((await svc(['config', 'set', 'log.format', 'json', '--json'])).json(), { gateway: 'at_next_start' })
@@ -250,7 +250,7 @@ void t.test('a running gateway takes a change over', async (t) => {
 	t.match(init.stdout, /The running gateway uses it\.\n\nNext:\n/)
 })
 
-void t.test('a change that the running gateway would refuse is not made, and the reason is shown', async (t) => {
+void t.test('a change that the running gateway would refuse is refused with its reason', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const svc = svcFor(gateway)
@@ -264,11 +264,11 @@ void t.test('a change that the running gateway would refuse is not made, and the
 	t.equal(readFileSync(file, 'utf8'), before)
 
 	writeFileSync(file, `${before}\nauth_mode: token\n`)
-	const others = await svc(['config', 'set', 'runs.limits.steps', '20', '--json'])
-	t.equal(others.code, exitCodes.config, 'whatever is changed while it is wrong')
-	t.match(others.json(), { changed: true, gateway: 'refused' })
-	t.match(others.stderr, /still wrong in the file: auth_mode: .*refuses the file as it is now/s)
-	t.match(others.stderr, why)
+	const unrelated = await svc(['config', 'set', 'runs.limits.steps', '20', '--json'])
+	t.equal(unrelated.code, exitCodes.config, 'a valid change while the file is invalid')
+	t.match(unrelated.json(), { changed: true, gateway: 'refused' })
+	t.match(unrelated.stderr, /still wrong in the file: auth_mode: .*refuses the file as it is now/s)
+	t.match(unrelated.stderr, why)
 	t.equal((await svc(['config', 'set', 'auth_mode', 'loopback'])).code, 0)
 	t.equal(gateway.running.gateway.status.configError(), null)
 	await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
@@ -289,7 +289,7 @@ void t.test('settings of built-in plugins are checked without a gateway', async 
 	t.match(
 		(await svc(['config', 'set', 'plugins.mine', '{sise: 1}'])).stderr,
 		/did you mean "size"/,
-		"a third party's too",
+		'those of a third-party plugin, too',
 	)
 	t.equal((await svc(['config', 'set', 'plugins.mine', '{size: 1}'])).code, 0)
 	const file = join(home, 'config/gateway.yaml')
@@ -300,13 +300,13 @@ void t.test('settings of built-in plugins are checked without a gateway', async 
 	const { code, stderr } = await svc(['config', 'validate'])
 	t.equal(code, exitCodes.config)
 	t.match(stderr, /plugins\.tracing\.sise: .*\n.*plugins\.tracing\.color: .*\n.*plugins\.mcp-server\.nope: /)
-	t.match(stderr, 'plugins.metrics.nope', 'also of one that is off')
+	t.match(stderr, 'plugins.metrics.nope', 'also of a plugin that is off')
 	const fixed = await svc(['config', 'unset', 'plugins.tracing.sise'])
 	t.equal(fixed.code, 0)
 	t.match(fixed.stderr, 'still wrong in the file: plugins.tracing.color')
 })
 
-void t.test('a plugin that does not exist is refused, with the one that was probably meant', async (t) => {
+void t.test('a plugin that does not exist is refused, with the most similar name', async (t) => {
 	const home = homeFor(t)
 	const svc = svcFor({ home })
 	mkdirSync(join(home, 'plugins/notes'), { recursive: true })
@@ -322,11 +322,15 @@ void t.test('a plugin that does not exist is refused, with the one that was prob
 	t.equal((await svc(['config', 'get', '--file', 'plugins'])).code, exitCodes.not_found, 'nothing was changed')
 	t.equal((await svc(['config', 'set', 'plugins.other', '{path: ../other}'])).code, 0)
 	writeFileSync(join(home, 'config/gateway.yaml'), 'plugins: {gone: true}\n')
-	t.equal((await svc(['config', 'set', 'plugins.webhooks', 'false'])).code, 0, 'one that was there before')
+	t.equal(
+		(await svc(['config', 'set', 'plugins.webhooks', 'false'])).code,
+		0,
+		'a missing plugin that the file already names',
+	)
 	t.equal((await svc(['config', 'unset', 'plugins.gone'])).code, 0)
 })
 
-void t.test('names that every object has are no settings, and half names none', async (t) => {
+void t.test('names inherited from Object and malformed keys are not settings', async (t) => {
 	const svc = svcFor({ home: homeFor(t) })
 	for (const key of ['toString', 'log.constructor', '__proto__', 'providers.a.valueOf']) {
 		for (const argv of [
@@ -350,7 +354,7 @@ function homeFor(t: { teardown(what: () => void): void }, config?: string): stri
 	return home
 }
 
-void t.test("a plugin's setting is the same setting in either of its two places", async (t) => {
+void t.test("a built-in plugin's setting has two equivalent keys", async (t) => {
 	const home = homeFor(t, '# mine\nplugins:\n  webhooks: {per_minute: 5}\n')
 	const svc = svcFor({ home })
 	const file = join(home, 'config/gateway.yaml')
@@ -369,9 +373,9 @@ void t.test("a plugin's setting is the same setting in either of its two places"
 	t.equal((await svc(['config', 'validate'], { env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' } })).code, 0)
 })
 
-void t.test('so is the one of a third-party plugin that the file names', async (t) => {
+void t.test("a third-party plugin's setting has two equivalent keys if the file names the plugin", async (t) => {
 	const schema = '(joi) => joi.object({ max_length: joi.number(), size: joi.number() })'
-	const placeFor = (config: string) => {
+	const setUp = (config: string) => {
 		const home = homeFor(t, config)
 		mkdirSync(join(home, 'plugins/notes'), { recursive: true })
 		writeFileSync(join(home, 'plugins/notes/index.js'), `export default { name: 'notes', config: ${schema} }`)
@@ -384,7 +388,7 @@ void t.test('so is the one of a third-party plugin that the file names', async (
 		'notes:\n  size: 1\nplugins:\n  notes:\n    enabled: true\n',
 	]) {
 		for (const [set, unset] of [keys, keys.toReversed()]) {
-			const { svc, text } = placeFor(before)
+			const { svc, text } = setUp(before)
 			const done = await svc(['config', 'set', set ?? '', '5'])
 			t.equal(done.code, 0, done.stderr)
 			t.equal(
@@ -400,18 +404,18 @@ void t.test('so is the one of a third-party plugin that the file names', async (
 			t.equal(text(), before)
 		}
 	}
-	const { svc, text } = placeFor('plugins:\n  notes: true\n')
+	const { svc, text } = setUp('plugins:\n  notes: true\n')
 	t.match((await svc(['config', 'set', 'note.max_length', '5'])).stderr, 'note is not a setting')
 	t.equal((await svc(['config', 'set', 'notes.max_length', '5'])).code, 0)
 	t.match(text(), /^plugins:\n {2}notes:.*max_length: 5/s)
 })
 
-void t.test('get shows what is in force, apart from what the file says', async (t) => {
+void t.test('get prints the value in force and the value of the file separately', async (t) => {
 	const gateway = await startGateway({ config: 'server: {port: 4000}\nruns: {max_waiting: 7}\n' })
 	t.teardown(() => gateway.stop())
 	const svc = svcFor(gateway)
 	const port = await svc(['config', 'get', 'server.port'])
-	t.equal(port.stdout, '0\n', 'as the environment of the gateway has it, which is not ours')
+	t.equal(port.stdout, '0\n', 'from the environment of the gateway, which svc does not share')
 	t.match(port.stderr, 'The file says 4000; SVC_PORT in the environment takes precedence.')
 	const explained = await svc(['config', 'explain', 'server.port', '--json'])
 	t.match(explained.json(), { value: 0, origin: { from: 'environment', variable: 'SVC_PORT' } })
@@ -437,24 +441,20 @@ void t.test('get shows what is in force, apart from what the file says', async (
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'runs: {max_waiting: none}\n')
 	await t.rejects(gateway.running.gateway.reload())
 	const waiting = await svc(['config', 'get', 'runs.max_waiting'])
-	t.equal(waiting.stdout, '7\n', 'the last good one')
+	t.equal(waiting.stdout, '7\n', 'the last valid value')
 	t.match(waiting.stderr, 'The file says none; the gateway refuses the file as it is now.')
 	const refused = await svc(['config', 'explain', 'runs.max_waiting', '--json'])
 	t.match(refused.json(), { value: 7 })
 	t.match(refused.stderr, 'The file says none; the gateway refuses the file as it is now.')
 })
 
-void t.test(
-	'the file still belongs to its owner after root changed it',
-	{ skip: process.getuid?.() !== 0 },
-	async (t) => {
-		const home = homeFor(t, 'server: {port: 1234}\n')
-		const file = join(home, 'config/gateway.yaml')
-		chownSync(file, 12_345, 23_456)
-		chmodSync(file, 0o640)
-		t.equal((await svcFor({ home })(['config', 'set', 'server.port', '2345'])).code, 0)
-		const { uid, gid, mode } = statSync(file)
-		t.strictSame([uid, gid, mode & 0o777], [12_345, 23_456, 0o640])
-		t.match(readFileSync(file, 'utf8'), '2345')
-	},
-)
+void t.test('the file keeps its owner when root changes it', { skip: process.getuid?.() !== 0 }, async (t) => {
+	const home = homeFor(t, 'server: {port: 1234}\n')
+	const file = join(home, 'config/gateway.yaml')
+	chownSync(file, 12_345, 23_456)
+	chmodSync(file, 0o640)
+	t.equal((await svcFor({ home })(['config', 'set', 'server.port', '2345'])).code, 0)
+	const { uid, gid, mode } = statSync(file)
+	t.strictSame([uid, gid, mode & 0o777], [12_345, 23_456, 0o640])
+	t.match(readFileSync(file, 'utf8'), '2345')
+})

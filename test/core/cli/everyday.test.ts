@@ -36,7 +36,7 @@ void t.test('agents: create, show, update, list, reset, delete', async (t) => {
 	t.match((await svc(['agents'])).stdout, 'Create one: svc agents create')
 })
 
-void t.test('no key and no value of an agent looks like a further line', async (t) => {
+void t.test('keys and values of an agent cannot forge a line of the output', async (t) => {
 	const forged = 'x\ntools:  none'
 	const config = { [forged]: 'a key', motto: ['one', forged], ['long'.repeat(100)]: 'cut' }
 	const made = await gateway.request('POST', '/v1/agents', { body: { name: 'eve', persona: forged, config } })
@@ -80,26 +80,26 @@ void t.test('runs: list in pages, show, cancel', async (t) => {
 	}
 })
 
-void t.test('status with a token that permits little says so', async (t) => {
+void t.test('status names the scopes that its token lacks', async (t) => {
 	const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })
 	const { code, stdout } = await svcFor({ ...gateway, token: made.body.token })(['status'])
 	t.equal(code, 0)
 	t.match(stdout, 'does not permit agents:read')
 })
 
-void t.test('events tail: filters, a count, and going on behind a position', async (t) => {
+void t.test('events tail: filters, a count, and resuming at a position', async (t) => {
 	const cid = await follow(t, gateway, 'cid')
-	await follow(t, gateway, 'dan').then((dan) => dan.complete('unheard'))
+	await follow(t, gateway, 'dan').then((dan) => dan.complete('other'))
 	const open = Promise.withResolvers<void>()
 	const args = ['events', 'tail', '--agent', 'cid', '--type', 'run.*,message.user']
 	const tail = svc([...args, '--count', '3'], { onOutput: (text) => text.includes('following') && open.resolve() })
 	await open.promise
-	await cid.complete('heard')
+	await cid.complete('mine')
 	const { code, stdout } = await tail
 	t.equal(code, 0)
 	t.match(
 		stdout,
-		/^[\d:.]+ run\.started cid [^\n]+\n[\d:.]+ message\.user cid [^\n]+"heard"\}\n[\d:.]+ run\.completed cid [^\n]+\n$/,
+		/^[\d:.]+ run\.started cid [^\n]+\n[\d:.]+ message\.user cid [^\n]+"mine"\}\n[\d:.]+ run\.completed cid [^\n]+\n$/,
 	)
 
 	const [, second = ''] = cid.stream.ids
@@ -122,7 +122,7 @@ void t.test('events tail: filters, a count, and going on behind a position', asy
 	t.equal((await endless).code, exitCodes.interrupted)
 })
 
-void t.test('audit: filters, times, pages behind each other', async (t) => {
+void t.test('audit: filters, times and pages', async (t) => {
 	const eve = await follow(t, gateway, 'eve')
 	for (let n = 0; n < 3; n++) await eve.complete(`prompt ${n}`)
 	const all = await svc(['audit', '--agent', 'eve', '--all', '--json'])
@@ -131,7 +131,7 @@ void t.test('audit: filters, times, pages behind each other', async (t) => {
 		.split('\n')
 		.map((line) => JSON.parse(line).event_id)
 	const kept = eve.stream.events.filter((event) => event.event_type !== 'model.stream').map((event) => event.event_id)
-	t.strictSame(ids.slice(0, kept.length), kept.toReversed(), 'newest first, none missing')
+	t.strictSame(ids.slice(0, kept.length), kept.toReversed(), 'all events, newest first')
 	const some = await svc(['audit', '--agent', 'eve', '--limit', '2', '--type', 'message.user'])
 	t.match(some.stdout, /"prompt 2"\}\n[^\n]+"prompt 1"\}\n$/)
 	const cursor = /--cursor (\S+)\)/.exec(some.stderr)?.[1] ?? ''
@@ -146,7 +146,7 @@ void t.test('audit: filters, times, pages behind each other', async (t) => {
 	t.strictSame([none.code, none.stdout], [0, ''])
 	t.match(none.stderr, '(no such events)')
 	t.match((await svc(['audit', '--agent', 'eve', '--limit', '1'])).stdout, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} /)
-	t.equal((await svc(['audit', '--since', '999999999d'])).code, exitCodes.usage, 'before all dates')
+	t.equal((await svc(['audit', '--since', '999999999d'])).code, exitCodes.usage, 'out of range')
 })
 
 void t.test('completion: commands, options, choices and names of agents', async (t) => {
@@ -157,7 +157,11 @@ void t.test('completion: commands, options, choices and names of agents', async 
 	t.strictSame(await complete('agents', 'cr'), ['create'])
 	t.strictSame(await complete('agents', 'create', '--persona'), ['--persona', '--persona-file'])
 	t.strictSame(await complete('run', 'z'), ['zoe'])
-	t.strictSame(await complete('--json', 'runs', 'list', '--status', 'failed', 'z'), ['zoe'], 'values are no places')
+	t.strictSame(
+		await complete('--json', 'runs', 'list', '--status', 'failed', 'z'),
+		['zoe'],
+		'values of options are not arguments',
+	)
 	t.strictSame(await complete('run', 'zoe', ''), [])
 	t.ok((await complete('runs', 'list', '--')).includes('--json'), 'options for all commands')
 	t.strictSame(await complete('nothing', ''), [])

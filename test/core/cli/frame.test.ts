@@ -1,26 +1,30 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
 import { openApi } from '../../../core/cli/api.ts'
 import { exitCodes } from '../../../core/cli/contract.ts'
+import { main } from '../../../core/cli/main.ts'
+import { openOutput } from '../../../core/cli/output.ts'
 import { paint, styleFor } from '../../../core/cli/style.ts'
 import { svcFor } from '../../support/cli.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
+import { freePort } from '../../support/mcp.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
 const svc = svcFor(gateway)
 
-void t.test('help lists every command by group, and each command helps by itself', async (t) => {
+void t.test('help lists every command by group, and every command has its own help', async (t) => {
 	const { code, stdout } = await svc(['--help'])
 	t.equal(code, 0)
 	t.match(stdout, /Gateway:\n\s+init/)
 	const bare = await svc([])
-	t.equal(bare.stdout, stdout, 'svc alone shows the same')
+	t.equal(bare.stdout, stdout, 'svc without arguments prints the same')
 	const names = [...stdout.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name = '']) => name)
-	t.ok(names.includes('run') && names.includes('doctor'), 'all groups are there')
+	t.ok(names.includes('run') && names.includes('doctor'), 'all groups are listed')
 	for (const name of names) {
 		if (name === 'help') continue
 		const own = await svc([name, '--help'])
@@ -34,7 +38,7 @@ void t.test('help lists every command by group, and each command helps by itself
 	t.equal((await svc(['help'])).stdout, stdout)
 })
 
-void t.test('what is written wrong is refused with a suggestion', async (t) => {
+void t.test('an unknown command or option is refused with a suggestion', async (t) => {
 	for (const [argv, text] of [
 		[['agnts'], /unknown command 'agnts'\n\(Did you mean agents\?\)/],
 		[['agents', 'crate'], /unknown command 'crate'\n\(Did you mean create\?\)/],
@@ -59,7 +63,7 @@ void t.test('what is written wrong is refused with a suggestion', async (t) => {
 	}
 })
 
-void t.test('a command with a list is the list by itself', async (t) => {
+void t.test('a group with a list command lists by default', async (t) => {
 	const list = await svc(['agents', '--json'])
 	t.strictSame([list.code, list.json()], [0, []])
 	t.match((await svc(['agents', '--help'])).stdout, /Usage: svc agents \[options\] \[command\]/)
@@ -81,7 +85,7 @@ void t.test('errors of the gateway have exit codes and, with --json, are JSON', 
 	t.match(denied.stderr, /SVC_TOKEN/)
 })
 
-void t.test('a token is sent, and its scopes hold', async (t) => {
+void t.test('svc sends the token, and its scopes apply', async (t) => {
 	const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
 	const reader = svcFor({ ...gateway, token: made.body.token })
 	t.equal((await reader(['agents', 'list'])).code, 0)
@@ -90,52 +94,50 @@ void t.test('a token is sent, and its scopes hold', async (t) => {
 	t.match(denied.stderr, /agents:write/)
 })
 
-void t.test('the gateway is found by SVC_URL or the home, and without one it is said how to start one', async (t) => {
+void t.test('svc finds the gateway by SVC_URL or the home, or explains how to start one', async (t) => {
 	t.equal((await svcFor({ home: gateway.home })(['agents'])).code, 0, 'by run/gateway.json')
 	const nowhere = makeHome()
 	t.teardown(() => rmSync(nowhere, { recursive: true }))
-	const url = await closedPort()
-	const none = await svcFor({ home: nowhere, url })(['agents'])
-	t.equal(none.code, exitCodes.unavailable)
-	t.match(none.stderr, `no gateway answers at ${url}; start one with "svc start"`)
+	const url = `http://127.0.0.1:${await freePort()}`
+	const missing = await svcFor({ home: nowhere, url })(['agents'])
+	t.equal(missing.code, exitCodes.unavailable)
+	t.match(missing.stderr, `no gateway answers at ${url}; start one with "svc start"`)
 	mkdirSync(join(nowhere, 'run'))
 	writeFileSync(join(nowhere, 'run/gateway.json'), JSON.stringify({ url }))
-	t.match((await svcFor({ home: nowhere })(['agents'])).stderr, url, 'one that was killed')
+	t.match((await svcFor({ home: nowhere })(['agents'])).stderr, url, 'a gateway that was killed')
 	const refused = await svcFor({ home: nowhere, url: 'http://127.0.0.1:6000' })(['agents'])
 	t.strictSame([refused.code, refused.stderr.includes('another server.port')], [exitCodes.usage, true])
 	const wrong = await svcFor({ home: nowhere, url: 'localhost' })(['agents'])
 	t.equal(wrong.code, exitCodes.usage)
 })
 
-void t.test('what is no gateway is told apart, and gets no token by way of a redirect', async (t) => {
-	const asked: (string | undefined)[] = []
+void t.test('a server that is not a gateway is reported, and a redirect is not followed', async (t) => {
+	const requested: (string | undefined)[] = []
 	const server = createServer((request, response) => {
-		asked.push(request.url)
+		requested.push(request.url)
 		if (request.url === '/v1/agents') response.writeHead(302, { location: '/elsewhere' }).end()
 		else response.writeHead(200).end('<html>')
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => server.close())
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	const other = svcFor({ home: gateway.home, url, token: 'svc_x' })
 	for (const argv of [['agents'], ['plugins']]) {
 		const { code, stderr } = await other(argv)
 		t.equal(code, exitCodes.unavailable)
 		t.match(stderr, /is not a gateway/)
 	}
-	t.notOk(asked.includes('/elsewhere'))
+	t.notOk(requested.includes('/elsewhere'))
 })
 
-void t.test('a server of JSON that is no gateway is no bug of ours', async (t) => {
+void t.test('a JSON server that is not a gateway is reported, and not as a bug of svc', async (t) => {
 	let answer = { status: 200, body: '' }
-	/** What a gateway sends, too. */
+	/** Headers that a gateway also sends. */
 	let headers: Record<string, string> = {}
 	const server = createServer((_request, response) => {
 		response.writeHead(answer.status, { 'content-type': 'application/json', ...headers }).end(answer.body)
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => server.close())
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	const other = svcFor({ home: gateway.home, url })
 	const commands = ['status', 'tokens', 'channels', 'backup list', 'agents create x', 'backup create', 'run x hello']
 	for (const body of ['{}', '[]', '[{}]', 'null', '"hi"', '7'])
@@ -154,35 +156,30 @@ void t.test('a server of JSON that is no gateway is no bug of ours', async (t) =
 	t.equal((await other(['agents', 'show', 'x'])).code, exitCodes.unavailable)
 })
 
-void t.test('status at a gateway that waits while none works says so', async (t) => {
+void t.test('status at a waiting gateway reports that no gateway works', async (t) => {
 	const message = 'no gateway works on the data of the cluster at the moment, or it cannot be reached'
 	const server = createServer((request, response) => {
-		// Another one takes over at the first answer.
+		// Another gateway takes over after the first request.
 		const isFirst = request.url === '/v1/health'
 		response.writeHead(isFirst ? 503 : 200, { 'content-type': 'application/json', 'x-request-id': 'one' })
 		response.end(isFirst ? JSON.stringify({ statusCode: 503, error: 'x', message, code: 'unavailable' }) : '[]')
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => server.close())
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	const { code, stdout, stderr } = await svcFor({ home: gateway.home, url })(['status'])
 	t.strictSame([code, stdout], [exitCodes.unavailable, ''])
 	t.match(stderr, message)
 })
 
-void t.test('a server that is silent is given up soon where that is wanted, unless it lives', async (t) => {
-	let lives = false
+void t.test('a brief request to a silent server fails early, unless /healthz answers', async (t) => {
+	let isAlive = false
 	const server = createServer((request, response) => {
-		if (!lives) return
+		if (!isAlive) return
 		if (request.url === '/healthz') response.end('ok')
 		else setTimeout(() => response.writeHead(200, { 'x-request-id': 'one' }).end('{"late": true}'), 500)
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	const { signal } = new AbortController()
 	const api = openApi({ env: { SVC_URL: url }, home: gateway.home, signal, silent_ms: 200 })
 	const ask = () => api.request('GET', '/v1/health', undefined, { brief: true })
@@ -190,26 +187,26 @@ void t.test('a server that is silent is given up soon where that is wanted, unle
 		exit: 'unavailable',
 		message: `the gateway at ${url} accepts connections, but does not answer; `,
 	})
-	lives = true
+	isAlive = true
 	t.strictSame(await ask(), { late: true })
 })
 
-void t.test('text from outside cannot drive the terminal', async (t) => {
+void t.test('text from outside cannot control the terminal', async (t) => {
 	const persona =
 		'red \x1b[31mtext\x1b]0;title\x07 \u202eturned\u202c \u200bhidden \u{e0041}tag 👩‍👩‍👧 می‌خواهم ❤️\nnext\r\nline'
 	await gateway.request('POST', '/v1/agents', { body: { name: 'eve', persona } })
 	const { stdout } = await svc(['agents', 'show', 'eve'])
-	// oxlint-disable-next-line no-control-regex -- these are meant
+	// oxlint-disable-next-line no-control-regex -- the test looks for control characters
 	t.notMatch(stdout, /[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u200b\u{e0041}]/u)
 	t.match(stdout, 'red \\x1b[31mtext\\x1b]0;title\\x07 \\u{202e}turned\\u{202c} \\u{200b}hidden \\u{e0041}tag')
-	t.match(stdout, '👩‍👩‍👧 می‌خواهم ❤️', 'joiners that belong to the text stay')
-	t.match(stdout, /❤️\n {9}next\n {9}line/, 'lines stay lines')
+	t.match(stdout, '👩‍👩‍👧 می‌خواهم ❤️', 'joiners that are part of the text stay')
+	t.match(stdout, /❤️\n {9}next\n {9}line/, 'line breaks stay')
 	const asJson = await svc(['agents', 'show', 'eve', '--json'])
 	t.equal(asJson.json().persona, persona, 'JSON is exact')
 	t.notMatch(asJson.stdout, /[\x7f-\x9f\u202e\u200b\u{e0041}]/u)
 })
 
-void t.test('tables align, also with wide and invisible characters, and end where the terminal does', async (t) => {
+void t.test('tables align with wide and invisible characters, and fit the terminal', async (t) => {
 	const rows = [
 		['東京', 1, 'short'],
 		['e\u0301te\u0301', null, 'far too long for what is left of the line'],
@@ -228,8 +225,6 @@ void t.test('tables align, also with wide and invisible characters, and end wher
 })
 
 void t.test('colours appear on a terminal only, and never with NO_COLOR', async (t) => {
-	const { PassThrough, Readable } = await import('node:stream')
-	const { main } = await import('../../../core/cli/main.ts')
 	const onTerminal = async (env: NodeJS.ProcessEnv): Promise<string> => {
 		const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 40 })
 		const io = {
@@ -247,31 +242,18 @@ void t.test('colours appear on a terminal only, and never with NO_COLOR', async 
 	t.notMatch((await svc(['plugins'])).stdout, '\x1b')
 })
 
-/** The address of a server that is gone. */
-async function closedPort(): Promise<string> {
-	const server = createServer()
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	const { port } = server.address() as AddressInfo
-	await new Promise((resolve) => server.close(resolve))
-	return `http://127.0.0.1:${port}`
-}
-
-void t.test(
-	'long work shows progress: a spinner on a terminal, lines elsewhere, nothing where it is not wanted',
-	async (t) => {
-		const { PassThrough } = await import('node:stream')
-		const { openOutput } = await import('../../../core/cli/output.ts')
-		const shown = (terminal: boolean, quiet: boolean): string => {
-			const stderr = Object.assign(new PassThrough(), { isTTY: terminal, columns: 80 })
-			const out = openOutput({ stdout: new PassThrough(), stderr, env: {}, json: () => false, quiet: () => quiet })
-			using progress = out.progress('Copying')
-			progress.update('Copying more')
-			progress.done('Copied.')
-			progress.done('Copied twice.')
-			return String(stderr.read() ?? '')
-		}
-		t.equal(shown(true, false), '\r\x1b[K⠋ Copying\r\x1b[KCopied.\n')
-		t.equal(shown(false, false), 'Copying …\nCopied.\n')
-		t.equal(shown(true, true), '')
-	},
-)
+void t.test('progress: a spinner on a terminal, lines elsewhere, nothing with --quiet', (t) => {
+	const shown = (terminal: boolean, quiet: boolean): string => {
+		const stderr = Object.assign(new PassThrough(), { isTTY: terminal, columns: 80 })
+		const out = openOutput({ stdout: new PassThrough(), stderr, env: {}, json: () => false, quiet: () => quiet })
+		using progress = out.progress('Copying')
+		progress.update('Copying more')
+		progress.done('Copied.')
+		progress.done('Copied twice.')
+		return String(stderr.read() ?? '')
+	}
+	t.equal(shown(true, false), '\r\x1b[K⠋ Copying\r\x1b[KCopied.\n')
+	t.equal(shown(false, false), 'Copying …\nCopied.\n')
+	t.equal(shown(true, true), '')
+	t.end()
+})

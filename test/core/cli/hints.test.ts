@@ -1,4 +1,4 @@
-/** What svc says beside the answer: commands in place of routes, slips, and what to do next. */
+/** Hints of svc: commands in place of routes, likely mistakes, and next steps. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -20,20 +20,20 @@ const gateway = await startGateway({
 t.teardown(() => gateway.stop())
 const svc = svcFor(gateway)
 /** Finds the gateway by its home. */
-const athome = svcFor({ home: gateway.home })
+const atHome = svcFor({ home: gateway.home })
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 
-void t.test('messages name commands where there is one', async (t) => {
-	const said = async (...argv: string[]): Promise<string> => (await svc(argv)).stderr
-	t.match(await said('agents', 'show', 'bob'), 'there is no agent "bob"; "svc agents create NAME" creates one')
-	t.match(await said('agents', 'create', 'ada'), 'choose another name; "svc agents update ada" changes it')
-	t.match(await said('grants', 'add', 'ada', 'KEY'), 'there is no secret "KEY"; "svc vault set NAME" stores one')
-	t.match(await said('grants', 'revoke', 'x', '-y'), '"svc grants list" lists them')
+void t.test('messages name commands in place of routes', async (t) => {
+	const errors = async (...argv: string[]): Promise<string> => (await svc(argv)).stderr
+	t.match(await errors('agents', 'show', 'bob'), 'there is no agent "bob"; "svc agents create NAME" creates one')
+	t.match(await errors('agents', 'create', 'ada'), 'choose another name; "svc agents update ada" changes it')
+	t.match(await errors('grants', 'add', 'ada', 'KEY'), 'there is no secret "KEY"; "svc vault set NAME" stores one')
+	t.match(await errors('grants', 'revoke', 'x', '-y'), '"svc grants list" lists them')
 	t.equal((await svc(['webhooks', 'add', 'ada', 'hook'])).code, 0)
-	t.match(await said('webhooks', 'add', 'ada', 'hook'), '"svc webhooks rotate ada hook" gives it a new token')
-	const failed = await said('run', 'ada', '/tool vault.read {"name":"KEY"}')
+	t.match(await errors('webhooks', 'add', 'ada', 'hook'), '"svc webhooks rotate ada hook" gives it a new token')
+	const failed = await errors('run', 'ada', '/tool vault.read {"name":"KEY"}')
 	t.match(failed, /an operator can add one with svc grants add/)
-	t.match(await said('agents', 'show', 'bob', '--json'), '\\"svc agents create NAME\\"')
+	t.match(await errors('agents', 'show', 'bob', '--json'), '\\"svc agents create NAME\\"')
 })
 
 void t.test('the error for a plugin that is off differs from that for one that does not exist', async (t) => {
@@ -50,7 +50,7 @@ void t.test('the error for a plugin that is off differs from that for one that d
 		t.match((await svc(['plugins', name])).stderr, `there is no plugin "${name}"`)
 })
 
-void t.test('an error carries its hint as data in a header, and the message reads as before', async (t) => {
+void t.test('an error has its hint as data in a header, and the same message for HTTP clients', async (t) => {
 	const { body, headers } = await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	t.match(body.message, /already; choose another name; PATCH \/v1\/agents\/ada changes it$/)
 	t.strictSame(JSON.parse(headers.get('x-hint') ?? ''), {
@@ -64,15 +64,15 @@ void t.test('an error carries its hint as data in a header, and the message read
 	t.match(JSON.parse(strange.headers['x-hint'] ?? ''), { params: { id: 'é\n' } })
 })
 
-void t.test('only requests with a command are replaced, and only plain words become part of one', async (t) => {
+void t.test('only requests with a command are replaced, and only plain words are inserted', async (t) => {
 	const route = 'PATCH /v1/agents/{name}'
-	const said = (name: string): Promise<string> => {
+	const hinted = (name: string): Promise<string> => {
 		const request = `PATCH /v1/agents/${name}`
 		return withCommand(`no; ${request} changes it`, JSON.stringify({ route, params: { name }, request }))
 	}
-	t.equal(await said('ada'), 'no; "svc agents update ada" changes it')
+	t.equal(await hinted('ada'), 'no; "svc agents update ada" changes it')
 	for (const strange of ['-y', '$(id)', 'a b', ''])
-		t.equal(await said(strange), 'no; "svc agents update NAME" changes it', strange)
+		t.equal(await hinted(strange), 'no; "svc agents update NAME" changes it', strange)
 	const request = 'GET /v1/models'
 	for (const header of [
 		JSON.stringify({ route: request, request }),
@@ -103,8 +103,8 @@ void t.test('hints name routes and commands that exist', async (t) => {
 	}
 })
 
-void t.test('a slip in the config of an agent is told, and done all the same', async (t) => {
-	const changed = await athome([
+void t.test('a likely mistake in the config of an agent causes a warning, and is stored', async (t) => {
+	const changed = await atHome([
 		'agents',
 		'update',
 		'ada',
@@ -121,27 +121,27 @@ void t.test('a slip in the config of an agent is told, and done all the same', a
 	t.match(changed.stderr, 'gateway.yaml has no provider "x"')
 	t.match((await gateway.request('GET', '/v1/agents/ada')).body.config, { temprature: 0.2, provider: 'locl' })
 	const right = ['temprature=', 'fallback=', 'provider=local', 'tools=', 'limits.steps=4']
-	const corrected = await athome(['agents', 'update', 'ada', '--set', ...right])
+	const corrected = await atHome(['agents', 'update', 'ada', '--set', ...right])
 	t.strictSame([corrected.code, corrected.stderr], [0, ''])
-	const afar = await svc(['agents', 'create', 'bea', '--set', 'provider=theirs', 'modle=x'])
-	t.notMatch(afar.stderr, 'theirs', 'the settings of a gateway elsewhere are not known')
-	t.match(afar.stderr, 'did you mean "model"?')
+	const remote = await svc(['agents', 'create', 'bea', '--set', 'provider=theirs', 'modle=x'])
+	t.notMatch(remote.stderr, 'theirs', 'svc cannot read the settings of a gateway elsewhere')
+	t.match(remote.stderr, 'did you mean "model"?')
 })
 
-void t.test('without a gateway the home is named that was asked', async (t) => {
+void t.test('if no gateway answers, the error names the home', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true }))
-	// Nothing listens there, whatever runs on this machine.
+	// No program listens at this port.
 	mkdirSync(join(home, 'run'))
 	writeFileSync(join(home, 'run/gateway.json'), JSON.stringify({ url: 'http://127.0.0.1:2' }))
 	const { code, stderr } = await svcFor({ home })(['agents'])
 	t.equal(code, exitCodes.unavailable)
 	t.match(stderr, `or SVC_HOME to its home folder (now ${home})`)
 	const named = await svcFor({ home, url: 'http://127.0.0.1:2' })(['agents'])
-	t.notMatch(named.stderr, 'SVC_HOME', 'an address was given')
+	t.notMatch(named.stderr, 'SVC_HOME', 'SVC_URL is set')
 })
 
-void t.test('with a home that was named, no gateway of another home is asked', async (t) => {
+void t.test('with SVC_HOME set, no gateway of another home is used', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true }))
 	for (const command of ['agents', 'status']) {
@@ -152,19 +152,19 @@ void t.test('with a home that was named, no gateway of another home is asked', a
 	}
 	mkdirSync(join(home, 'run'))
 	writeFileSync(join(home, 'run/gateway.json'), JSON.stringify({ url: gateway.url }))
-	t.match((await svcFor({ home })(['agents'])).stdout, 'ada', 'as soon as one runs')
+	t.match((await svcFor({ home })(['agents'])).stdout, 'ada', 'once a gateway of the home runs')
 })
 
-void t.test('status says whether a token is missing, wrong or too narrow', async (t) => {
+void t.test('status reports a missing or invalid token', async (t) => {
 	const closed = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => closed.stop())
-	const said = async (token?: string): Promise<string> =>
+	const output = async (token?: string): Promise<string> =>
 		(await svcFor({ home: closed.home, url: closed.url, ...(token && { token }) })(['status'])).stdout
-	t.match(await said(), 'Agents: this gateway needs a token (svc login, or SVC_TOKEN).')
-	t.match(await said('svc_of_nobody'), 'Agents: the token in SVC_TOKEN is not valid here.')
+	t.match(await output(), 'Agents: this gateway needs a token (svc login, or SVC_TOKEN).')
+	t.match(await output('svc_of_nobody'), 'Agents: the token in SVC_TOKEN is not valid here.')
 })
 
-void t.test('a compaction with nothing to merge says so, and offers no undo', async (t) => {
+void t.test('a compaction with nothing to merge does not offer to undo it', async (t) => {
 	await svc(['memory', 'add', 'ada', 'The office cat is called Biscotto.'])
 	const { code, stdout, stderr } = await svc(['memory', 'compact', 'ada'])
 	t.strictSame([code, stdout], [0, 'Nothing to merge: ada has 1 memory as before.\n'])
@@ -175,23 +175,23 @@ void t.test('a backup is restored by its id', async (t) => {
 	const { id } = (await svc(['backup', 'create', '--json'])).json()
 	const target = join(gateway.home, '..', `${gateway.home.split('/').at(-1)}-restored`)
 	t.teardown(() => rmSync(target, { recursive: true, force: true }))
-	const { code, json } = await athome(['restore', id, '--home', target, '--json'])
+	const { code, json } = await atHome(['restore', id, '--home', target, '--json'])
 	t.equal(code, 0)
 	t.match(json(), { home: target, id })
 	t.match(
-		(await athome(['restore', '20300131T120000123Z', '--home', target])).stderr,
+		(await atHome(['restore', '20300131T120000123Z', '--home', target])).stderr,
 		/there is no .*20300131T120000123Z/,
 	)
 })
 
-void t.test('a home that a change makes is named, and a refused change says what to do first', async (t) => {
+void t.test('a change reports a new home, and a refused change states what to do first', async (t) => {
 	const folder = makeHome()
 	t.teardown(() => rmSync(folder, { recursive: true }))
 	const home = join(folder, 'new')
 	const own = svcFor({ home, url: gateway.url })
 	const config = (...argv: string[]): Promise<CliResult> => own(['config', ...argv], { cwd: folder })
 	t.match((await config('set', 'server.port', '8080')).stderr, `Created a new home at ${home}.`)
-	t.notMatch((await config('set', 'server.port', '8081')).stderr, 'Made')
+	t.notMatch((await config('set', 'server.port', '8081')).stderr, 'Created')
 
 	const init = (model: string, name = 'ollama'): Promise<CliResult> =>
 		own(['init', '-y', '--kind', 'openai', '--name', name, '--base-url', 'http://127.0.0.1:2/v1', '--model', model], {
@@ -221,13 +221,13 @@ void t.test('a home that a change makes is named, and a refused change says what
 	t.match((await config('set', 'server.port', 'x')).stderr, /Nothing was changed\.\n$/)
 })
 
-void t.test('init does not offer to start a gateway that runs', async (t) => {
-	const { stdout } = await athome(['init', '--kind', 'offline', '--no-wait'])
+void t.test('init does not offer to start a running gateway', async (t) => {
+	const { stdout } = await atHome(['init', '--kind', 'offline', '--no-wait'])
 	t.match(stdout, /^Kept [^]*\nNext:\n/)
 	t.notMatch(stdout, 'svc start')
 })
 
-void t.test('the doctor does not praise a file that is not there', async (t) => {
+void t.test('the doctor reports a missing gateway.yaml as such, not as valid', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true }))
 	const { stdout } = await svcFor({ home })(['doctor', '--only', 'config.valid'])

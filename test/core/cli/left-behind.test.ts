@@ -1,4 +1,4 @@
-/** run/gateway.json of a gateway that was killed: its address may belong to anybody since. */
+/** run/gateway.json of a gateway that was killed: another program may use its address now. */
 import { existsSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import { addressBook } from '../../../core/cli/address.ts'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { svcFor } from '../../support/cli.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { spawnGateway } from '../../support/process.ts'
 
 const home = makeHome()
@@ -19,40 +20,39 @@ await killed.kill()
 const { port } = new URL(killed.url)
 const left = new RegExp(`no gateway runs with the home ${home} \\(it was killed\\); start one with "svc start"`)
 
-void t.test('nobody listens there', async (t) => {
+void t.test('no program listens at the address', async (t) => {
 	t.ok(existsSync(join(home, 'run/gateway.json')))
 	t.match(await svc(['agents']), { code: exitCodes.unavailable, stdout: '', stderr: left })
 })
 
-void t.test('something else listens there', async (t) => {
-	const asked: (string | undefined)[] = []
+void t.test('another program listens at the address', async (t) => {
+	const requested: (string | undefined)[] = []
 	const other = createServer((request, response) => {
-		asked.push(request.url)
+		requested.push(request.url)
 		response.end('<html>')
 	})
-	await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve))
-	t.teardown(() => other.close())
+	t.teardown((await listenOnLoopback(other, Number(port))).stop)
 	for (const command of ['agents', 'status'])
 		t.match(await svc([command]), { code: exitCodes.unavailable, stdout: '', stderr: left })
-	t.strictSame(asked, [], 'it gets no request, which may carry a token')
+	t.strictSame(requested, [], 'it gets no request, which could carry a token')
 })
 
-void t.test('the gateway of another home listens there', async (t) => {
+void t.test('the gateway of another home listens at the address', async (t) => {
 	const other = await startGateway({ env: { SVC_PORT: port } })
 	t.teardown(() => other.stop())
 	await other.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	t.match(await svc(['agents', 'delete', 'ada', '--yes']), { code: exitCodes.unavailable, stderr: left })
 	t.equal((await other.request('GET', '/v1/agents/ada')).status, 200)
-	t.equal((await svcFor({ home, url: other.url })(['agents'])).code, 0, 'SVC_URL still says where')
+	t.equal((await svcFor({ home, url: other.url })(['agents'])).code, 0, 'SVC_URL takes precedence')
 })
 
-void t.test('without SVC_HOME the usual address takes its place', async (t) => {
+void t.test('without SVC_HOME, svc uses the default address', async (t) => {
 	const book = addressBook({}, home)
 	await book.checkAlive()
 	t.equal(book.url(), 'http://127.0.0.1:3000')
 })
 
-void t.test('it is found again once it runs', async (t) => {
+void t.test('svc finds the gateway again once it runs', async (t) => {
 	const again = await spawnGateway(home)
 	t.teardown(() => again.kill())
 	t.match((await svc(['agents'])).stdout, 'ada')

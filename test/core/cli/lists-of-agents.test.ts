@@ -1,4 +1,4 @@
-/** Lists of what belongs to agents: of one, or of all. */
+/** Lists of heartbeats, webhooks, skills and MCP servers, for one agent or for all. */
 import t from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { svcFor } from '../../support/cli.ts'
@@ -9,7 +9,7 @@ t.teardown(() => gateway.stop())
 const svc = svcFor(gateway)
 
 interface Noun {
-	/** Of the request that adds one; default the noun. */
+	/** The path of the request that adds one; default the noun. */
 	path?: string
 	body: object
 	id(one: Record<string, string>): string | undefined
@@ -29,7 +29,7 @@ const nouns: Record<string, Noun> = {
 	},
 }
 
-void t.test('without agents, and without entries, they say how to add one', async (t) => {
+void t.test('an empty list says so', async (t) => {
 	for (const noun of Object.keys(nouns)) {
 		const { code, stdout } = await svc([noun])
 		t.equal(code, 0)

@@ -1,15 +1,14 @@
-/** `svc login`: a token per address of a gateway, stored where only its owner can read it. */
-import { once } from 'node:events'
+/** `svc login`: one token per gateway address, in a file that only its owner can read. */
 import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 
-void t.test('login stores a valid token for this address, and every command uses it there', async (t) => {
+void t.test('login stores a valid token for an address, and every command uses it at that address', async (t) => {
 	const gateway = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => gateway.stop())
 	const { url, home } = gateway
@@ -21,12 +20,12 @@ void t.test('login stores a valid token for this address, and every command uses
 	const denied = await svc(['agents', 'list'])
 	t.equal(denied.code, exitCodes.denied)
 	t.match(denied.stderr, 'svc login')
-	t.equal((await svc(['login', token])).code, exitCodes.usage, 'never an argument')
+	t.equal((await svc(['login', token])).code, exitCodes.usage, 'a token as an argument')
 	t.equal((await svc(['login'], { input: 'two words\n' })).code, exitCodes.usage)
 	t.equal((await svc(['login'], { input: `svc_${'x'.repeat(43)}\n` })).code, exitCodes.denied)
-	t.notOk(existsSync(file), 'what the gateway refuses is not stored')
+	t.notOk(existsSync(file), 'a refused token is not stored')
 
-	t.equal((await svc(['login'], { input: `${limited.token}\n` })).code, 0, 'valid, whatever it is good for')
+	t.equal((await svc(['login'], { input: `${limited.token}\n` })).code, 0, 'a valid token with any scopes')
 	t.match(await svc(['agents', 'list']), { code: exitCodes.denied, stderr: /agents:read/ })
 	const login = await svc(['login'], { input: `${token}\n` })
 	t.equal(login.code, 0)
@@ -36,8 +35,12 @@ void t.test('login stores a valid token for this address, and every command uses
 	t.strictSame(JSON.parse(readFileSync(file, 'utf8')), { [url]: token })
 	t.equal((await svc(['agents', 'list'])).code, 0)
 	t.equal((await svc(['agents', 'list'], { env: { SVC_URL: `${url}/` } })).code, 0, 'the same address')
-	t.match((await svc(['doctor', '--only', 'token.expiry'])).code, 0)
-	t.equal((await svc(['agents', 'list'], { env: { SVC_TOKEN: 'svc_wrong' } })).code, exitCodes.denied, 'SVC_TOKEN wins')
+	t.equal((await svc(['doctor', '--only', 'token.expiry'])).code, 0)
+	t.equal(
+		(await svc(['agents', 'list'], { env: { SVC_TOKEN: 'svc_wrong' } })).code,
+		exitCodes.denied,
+		'SVC_TOKEN takes precedence',
+	)
 
 	chmodSync(file, 0o644)
 	t.match(await svc(['agents', 'list']), { code: exitCodes.usage, stderr: /others can read .*chmod 600/ })
@@ -48,7 +51,7 @@ void t.test('login stores a valid token for this address, and every command uses
 	t.equal((await svc(['logout'])).code, exitCodes.not_found)
 })
 
-void t.test('a SVC_TOKEN that no header can hold is refused, and not shown', async (t) => {
+void t.test('a SVC_TOKEN that is invalid in a header is refused and not shown', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const svc = svcFor({ home: gateway.home })
@@ -61,26 +64,25 @@ void t.test('a SVC_TOKEN that no header can hold is refused, and not shown', asy
 	t.equal((await svc(['agents', 'list'], { env: { SVC_TOKEN: `${token}\r\n` } })).code, 0, 'as read from a file')
 })
 
-void t.test('a token goes to its own address only, and to nothing that is not a gateway', async (t) => {
+void t.test('a token is sent only to its address, and only to a gateway', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
-	const heard: (string | undefined)[] = []
+	const received: (string | undefined)[] = []
 	const other = createServer((request, response) => {
-		heard.push(request.headers.authorization)
+		received.push(request.headers.authorization)
 		response.setHeader('content-type', 'application/json').end('{}')
 	})
-	other.listen(0, '127.0.0.1')
-	await once(other, 'listening')
-	t.teardown(() => other.close())
-	const elsewhere = { SVC_URL: `http://127.0.0.1:${(other.address() as AddressInfo).port}` }
+	const { url, stop } = await listenOnLoopback(other)
+	t.teardown(stop)
+	const elsewhere = { SVC_URL: url }
 	const svc = svcFor(gateway)
 	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
 	const here = svcFor({ home: gateway.home })
 	t.equal((await here(['login'], { input: token })).code, 0)
 	await here(['agents', 'list'], { env: elsewhere })
 	t.equal((await here(['login'], { input: token, env: elsewhere })).code, exitCodes.unavailable)
-	t.ok(heard.length >= 2)
-	t.ok(heard.every((one) => one === undefined))
+	t.ok(received.length >= 2)
+	t.ok(received.every((token) => token === undefined))
 	t.strictSame(Object.keys(JSON.parse(readFileSync(join(gateway.home, 'login.json'), 'utf8'))), [gateway.url])
 	t.equal((await svc(['logout'])).code, 0)
 })

@@ -1,4 +1,4 @@
-/** `svc` as a process of its own: what only shows there. */
+/** `svc` as a separate process: signals, pipes, terminals and exit codes. */
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,13 +6,13 @@ import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync } f
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { withoutUserHome } from '../../support/process.ts'
 
 const svcFile = fileURLToPath(new URL('../../../core/svc.mjs', import.meta.url))
@@ -34,7 +34,7 @@ await gateway.request('POST', '/v1/agents', { body: { name: 'held', config: { pr
 interface Started {
 	child: ChildProcess
 	/** Settles once standard output or error shows the text. */
-	shows(what: string | RegExp): Promise<void>
+	shows(text: string | RegExp): Promise<void>
 	stdout(): string
 	stderr(): string
 	/** Settles with the exit code. */
@@ -45,7 +45,7 @@ interface StartOptions {
 	node?: string
 	cwd?: string
 	env?: NodeJS.ProcessEnv
-	/** On a terminal of its own, by script(1). */
+	/** Runs it on a pseudo-terminal, by script(1). */
 	terminal?: boolean
 }
 
@@ -101,7 +101,7 @@ function start(
 	}
 }
 
-void t.test('an answer comes through a pipe as it is made; Ctrl-C stops the run', async (t) => {
+void t.test('an answer streams through a pipe, and Ctrl-C stops the run', async (t) => {
 	const svc = start(t, ['run', 'held', 'slowly'])
 	const call = await model.called('slowly')
 	call.say('first words ')
@@ -113,39 +113,36 @@ void t.test('an answer comes through a pipe as it is made; Ctrl-C stops the run'
 	t.equal((await gateway.request('GET', `/v1/runs/${run_id}`)).body.status, 'stopped')
 })
 
-void t.test('without a home folder, the error says what to set', async (t) => {
+void t.test('without a home folder, the error states what to set', async (t) => {
 	const svc = start(t, ['status'], { env: { SVC_HOME: undefined, NODE_OPTIONS: withoutUserHome } })
 	t.equal(await svc.ended, exitCodes.config)
 	t.match(svc.stderr(), /^svc: this user has no home folder; set SVC_HOME to a folder for the gateway\n$/)
 })
 
-void t.test('a second Ctrl-C leaves at once', async (t) => {
+void t.test('a second Ctrl-C exits at once', async (t) => {
 	const cancelled = Promise.withResolvers<void>()
-	// It takes the request to cancel, and never answers.
-	const deaf = createServer((request, response) => {
+	// Accepts the request to cancel, and never answers it.
+	const silent = createServer((request, response) => {
 		response.setHeader('x-request-id', 'as-a-gateway-does')
 		if (request.url?.startsWith('/v1/events/stream')) {
 			response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
 		} else if (request.url?.endsWith('/cancel')) cancelled.resolve()
 		else response.writeHead(200, { 'content-type': 'application/json' }).end('{"run_id": "r1"}')
 	})
-	await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => deaf.closeAllConnections())
-	t.teardown(() => deaf.close())
-	const started = once(deaf, 'request')
-	const svc = start(t, ['run', 'ada', 'x'], {
-		env: { SVC_URL: `http://127.0.0.1:${(deaf.address() as AddressInfo).port}` },
-	})
+	const { url, stop } = await listenOnLoopback(silent)
+	t.teardown(stop)
+	const started = once(silent, 'request')
+	const svc = start(t, ['run', 'ada', 'x'], { env: { SVC_URL: url } })
 	await started
 	svc.child.kill('SIGINT')
 	await cancelled.promise
-	// The same key press may come twice, so the second one counts a moment later only.
+	// One key press may send two signals, so svc ignores a second one that follows immediately.
 	const pressing = setInterval(() => svc.child.kill('SIGINT'), 50)
 	t.equal(await svc.ended, exitCodes.interrupted)
 	clearInterval(pressing)
 })
 
-void t.test('a reader that has enough ends it quietly', async (t) => {
+void t.test('a reader that closes the pipe ends it without an error', async (t) => {
 	for (let n = 0; n < 5; n++)
 		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: `${n} ${'x'.repeat(20_000)}` } })
 	const svc = start(t, ['audit', '--all', '--json'])
@@ -154,7 +151,7 @@ void t.test('a reader that has enough ends it quietly', async (t) => {
 	t.equal(svc.stderr(), '')
 })
 
-void t.test('exit codes reach the shell, and another Node hands over', async (t) => {
+void t.test('exit codes reach the shell, and another Node starts the right one', async (t) => {
 	const missing = start(t, ['agents', 'show', 'nobody'])
 	t.equal(await missing.ended, exitCodes.not_found)
 
@@ -173,7 +170,7 @@ void t.test('exit codes reach the shell, and another Node hands over', async (t)
 	await call.hungUp
 })
 
-void t.test('start is the gateway in this terminal, and ends with it', async (t) => {
+void t.test('start runs the gateway in the foreground until SIGTERM', async (t) => {
 	const folder = makeHome()
 	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 	mkdirSync(join(folder, 'home'))
@@ -196,7 +193,7 @@ void t.test('start is the gateway in this terminal, and ends with it', async (t)
 	t.notOk(existsSync(join(folder, 'home/run/gateway.json')))
 })
 
-void t.test('bash completes by the script', async (t) => {
+void t.test('the completion script works in bash', async (t) => {
 	const script = `svc() { '${process.execPath}' '${svcFile}' "$@"; }
 source <(svc completion bash); COMP_WORDS=(svc run a); COMP_CWORD=2; _svc; echo "\${COMPREPLY[@]}"`
 	const bash = spawn('bash', ['-c', script], {
@@ -207,7 +204,7 @@ source <(svc completion bash); COMP_WORDS=(svc run a); COMP_CWORD=2; _svc; echo 
 })
 
 const hasFish = spawnSync('fish', ['--version']).status === 0
-void t.test('fish completes by the script', { skip: !hasFish && 'there is no fish here' }, async (t) => {
+void t.test('the completion script works in fish', { skip: !hasFish && 'fish is not installed' }, async (t) => {
 	const files = t.testdir({ 'backup.tar.gz': '' })
 	const script = `function svc; '${process.execPath}' '${svcFile}' $argv; end
 svc completion fish | source
@@ -223,7 +220,7 @@ complete -C 'svc restore ${files}/b'`
 })
 
 const hasScript = spawnSync('script', ['--version']).status === 0
-void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' }, async (t) => {
+void t.test('on a terminal', { skip: !hasScript && 'script(1) is not installed' }, async (t) => {
 	void t.test('a question is asked at the prompt', async (t) => {
 		const svc = start(t, ['run', 'ada', '/tool ask {"question":"Which way?","options":["left","right"]}'], {
 			terminal: true,
@@ -235,7 +232,7 @@ void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' 
 		t.match(svc.stdout(), '\x1b[2m', 'in colours')
 	})
 
-	void t.test('so is that of a sub-agent, and taken away where it ends', async (t) => {
+	void t.test('the question of a sub-agent is asked, and withdrawn when the sub-agent ends', async (t) => {
 		const ask = { prompt: '/tool ask {"question":"Which way?","options":["left","right"]}' }
 		const svc = start(t, ['run', 'ada', `/tool subagent.spawn ${JSON.stringify(ask)}`], { terminal: true })
 		await svc.shows(/a sub-agent of ada asks: Which way\?[^]*Something else/)
@@ -260,7 +257,7 @@ void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' 
 		t.strictSame((await gateway.request('GET', '/v1/agents/ada/questions')).body, [])
 	})
 
-	void t.test('an answer from elsewhere takes the question away', async (t) => {
+	void t.test('an answer from elsewhere withdraws the question', async (t) => {
 		const svc = start(t, ['run', 'ada', '/tool ask {"question":"Anybody?"}'], { terminal: true })
 		await svc.shows('Anybody?')
 		const [open] = (await gateway.request('GET', '/v1/agents/ada/questions')).body
@@ -270,7 +267,7 @@ void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' 
 		t.match(svc.stdout(), 'ask answered: {"answer":"me"}')
 	})
 
-	void t.test('a conversation: Ctrl-C stops an answer, and at the prompt it leaves', async (t) => {
+	void t.test('svc chat: Ctrl-C stops an answer, and exits at the prompt', async (t) => {
 		const svc = start(t, ['chat', 'held'], { terminal: true })
 		await svc.shows('> ')
 		svc.child.stdin?.write('long story\r')
@@ -285,7 +282,7 @@ void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' 
 		t.equal(await svc.ended, 0)
 	})
 
-	void t.test('commands are taken in the middle of an answer, and what is half typed then is kept', async (t) => {
+	void t.test('svc chat: commands work during an answer, and a half-typed line is kept', async (t) => {
 		const svc = start(t, ['chat', 'held'], { terminal: true })
 		await svc.shows('> ')
 		svc.child.stdin?.write('endless story\r')
@@ -304,11 +301,11 @@ void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' 
 		const last = await model.called('half a line')
 		svc.child.stdin?.write('/exit\r')
 		t.equal(await svc.ended, 0)
-		t.ok(last.open, 'the run goes on')
+		t.ok(last.open, 'the run continues')
 		last.answer('done.')
 	})
 
-	void t.test('a secret is typed unseen', async (t) => {
+	void t.test('a secret is not echoed', async (t) => {
 		const svc = start(t, ['vault', 'set', 'API_KEY'], { terminal: true })
 		await svc.shows('API_KEY')
 		svc.child.stdin?.write('not-to-be-seen\r')

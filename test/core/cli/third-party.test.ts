@@ -1,4 +1,4 @@
-/** Commands of third-party plugins, as a user sees them: in help, in completion, and where something is wrong with them. */
+/** Commands of third-party plugins: help, completion and errors. */
 import { chmodSync, existsSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -18,13 +18,13 @@ function homeWith(files: Record<string, string>, config: string): { home: string
 	return { home, svc: svcFor({ home, url: 'http://127.0.0.1:2' }) }
 }
 
-/** Leaves a file behind when its code runs. */
-const leavesMark = `
+/** Creates a file when its code runs. */
+const createsFile = `
 import { writeFileSync } from 'node:fs'
 writeFileSync(new URL('./loaded', import.meta.url), '')
 `
 
-const weather = `${leavesMark}
+const weather = `${createsFile}
 import type { CommandFile } from 'a-package-that-is-not-installed'
 
 export default {
@@ -44,7 +44,7 @@ export default {
 } satisfies CommandFile
 `
 
-void t.test('a command of a third-party plugin works like one of svc', async (t) => {
+void t.test('a command of a third-party plugin works like a built-in one', async (t) => {
 	const { svc } = homeWith({ 'weather/cli.ts': weather }, 'plugins: {weather: true}\n')
 	const help = await svc(['--help'])
 	t.match(help.stdout, /\nPlugins:\n {2}weather .*Show the weather\n/)
@@ -65,18 +65,18 @@ void t.test('a command of a third-party plugin works like one of svc', async (t)
 	t.equal((await svc(['weather'])).code, exitCodes.usage)
 })
 
-void t.test('completion offers its commands, options and candidates', async (t) => {
+void t.test('completion offers commands, options and candidates of plugins', async (t) => {
 	const { svc } = homeWith({ 'weather/cli.ts': weather }, 'plugins: {weather: {enabled: true}}\n')
 	const words = async (...typed: string[]): Promise<string> =>
 		(await svc(['completion', 'words', '--', ...typed])).stdout
 	t.match(await words(''), 'weather\n')
 	t.equal(await words('weather', '--da'), '--days\n')
 	t.equal(await words('weather', 'cities', ''), '')
-	t.equal(await words('weather', 'rome', '--days', ''), '', 'no candidates are known')
-	t.equal(await words('agents', 'show', 'no'), '', 'it does not replace those of built-in plugins')
+	t.equal(await words('weather', 'rome', '--days', ''), '', 'the option has no candidates')
+	t.equal(await words('agents', 'show', 'no'), '', 'candidates of built-in plugins are not replaced')
 })
 
-void t.test('the code of a plugin is not loaded for a command of svc', async (t) => {
+void t.test('a built-in command does not load the code of a plugin', async (t) => {
 	const { home, svc } = homeWith({ 'weather/cli.ts': weather }, 'plugins: {weather: true}\n')
 	const isLoaded = (): boolean => existsSync(join(home, 'plugins/weather/loaded'))
 	await svc(['config', 'path'])
@@ -86,7 +86,7 @@ void t.test('the code of a plugin is not loaded for a command of svc', async (t)
 	t.ok(isLoaded())
 })
 
-void t.test('only plugins that gateway.yaml switches on have commands; path names another folder', async (t) => {
+void t.test('only plugins that are on have commands, also with a path to another folder', async (t) => {
 	const files = {
 		'weather/cli.ts': weather,
 		'else/where/cli.js': weather
@@ -108,7 +108,7 @@ void t.test('only plugins that gateway.yaml switches on have commands; path name
 	t.notOk(existsSync(join(home, 'plugins/weather/loaded')))
 })
 
-void t.test('a plugin cannot replace a command, nor be broken for the others', async (t) => {
+void t.test('a plugin cannot replace a command or break other plugins', async (t) => {
 	const file = (commands: string): string => `export default { commands: { ${commands} } }`
 	const { svc } = homeWith(
 		{
@@ -131,7 +131,7 @@ void t.test('a plugin cannot replace a command, nor be broken for the others', a
 	t.match(stdout, /\n {2}weather .*\n/)
 	t.match(stdout, 'It is fine')
 	t.match(stdout, 'Create, list, change and delete agents')
-	for (const said of [
+	for (const warning of [
 		'plugin "broken": ',
 		/plugin "empty": .*cli\.js must default-export an object with commands/,
 		'plugin "thief": its command "agents" is ignored, because svc has one of that name; rename it',
@@ -143,24 +143,24 @@ void t.test('a plugin cannot replace a command, nor be broken for the others', a
 		'plugin "odd": its command "twice" has an argument and an option with the same name "one"',
 		/plugin "slow": .*did not answer within 2 s/,
 	])
-		t.match(stderr, said)
-	t.match((await svc(['agents'])).stderr, 'no gateway answers', 'that of svc was called')
+		t.match(stderr, warning)
+	t.match((await svc(['agents'])).stderr, 'no gateway answers', 'the built-in command ran')
 	t.strictSame(
 		[(await svc(['weather', 'rome'])).stderr, (await svc(['weather', 'rome'])).code],
 		['', 0],
-		'it is asked first',
+		'its plugin loads before the others',
 	)
 	t.equal((await svc(['completion', 'words', '--', 'wea'])).stdout, 'weather\n')
 })
 
-void t.test('a link to itself, or null for candidates, breaks no command', async (t) => {
+void t.test('a link to itself, or null as candidates, breaks no command', async (t) => {
 	const cli =
 		"export default { commands: { other: { summary: 'Another', run({ out }) { out.write('other\\n') } } }, candidates: null }"
 	const { home, svc } = homeWith(
 		{ 'weather/cli.ts': weather, 'other/cli.js': cli },
 		'plugins: {weather: true, other: true}\n',
 	)
-	// Only in a home that others may enter each file counts.
+	// The modes of files are checked only in a home that other users can enter.
 	chmodSync(home, 0o755)
 	symlinkSync('loop', join(home, 'plugins/weather/loop'))
 	const { code, stdout, stderr } = await svc(['other'])
@@ -168,7 +168,7 @@ void t.test('a link to itself, or null for candidates, breaks no command', async
 	t.equal((await svc(['--help'])).stderr, '')
 })
 
-void t.test('code that others could have written does not run', { skip: process.platform === 'win32' }, async (t) => {
+void t.test('code that other users can change does not run', { skip: process.platform === 'win32' }, async (t) => {
 	const { home, svc } = homeWith({ 'weather/cli.ts': weather }, 'plugins: {weather: true}\n')
 	chmodSync(home, 0o755)
 	chmodSync(join(home, 'plugins/weather/cli.ts'), 0o666)

@@ -1,4 +1,4 @@
-/** Faults, planted one by one in a home whose gateway does not run: each is found by its id, and says what to do. */
+/** Faults, injected one by one into a home whose gateway does not run: each is found by its id, with a fix. */
 import { createHash } from 'node:crypto'
 import {
 	chmodSync,
@@ -27,53 +27,54 @@ import type { Test } from 'tap'
 import { lockHome } from '../../../../core/process/lock.ts'
 import { freePort } from '../../../support/mcp.ts'
 import { svcFor } from '../../../support/cli.ts'
+import { listenOnLoopback } from '../../../support/loopback.ts'
 import { eventually } from '../../../support/wait.ts'
 import { examined, modelKey, problems, setConfig, startHome, withStore } from './healthy-home.ts'
 import type { Home } from './healthy-home.ts'
 
 const DAY_MS = 86_400_000
 
-const well = startHome(t)
+const healthy = startHome(t)
 
-/** Looks with a fault planted, and takes it back. */
+/** Injects a fault, runs the check, and repairs the fault. */
 async function finds(
 	t: Test,
 	id: string,
-	fault: { plant: (home: Home) => unknown; heal: (home: Home) => unknown },
+	fault: { inject: (home: Home) => unknown; repair: (home: Home) => unknown },
 	wanted: { level: string; message: RegExp; fix: RegExp },
 	options: Parameters<typeof examined>[2] = {},
 ): Promise<void> {
-	const house = await well
-	await fault.plant(house)
+	const home = await healthy
+	await fault.inject(home)
 	try {
-		const found = problems(await examined(house.home, [id], options))
+		const found = problems(await examined(home.home, [id], options))
 		t.match(found[0], { id, ...wanted }, id)
-		t.notMatch(JSON.stringify(found), new RegExp(`${modelKey}|${house.telegram.token}`), 'it shows no secret')
+		t.notMatch(JSON.stringify(found), new RegExp(`${modelKey}|${home.telegram.token}`), 'no secret is shown')
 	} finally {
-		await fault.heal(house)
+		await fault.repair(home)
 	}
 }
 
-/** A file that is put back afterwards. */
+/** A change of a file, which is restored afterwards. */
 function replaced(path: string, change: (file: string) => unknown) {
 	return {
-		plant({ home }: Home) {
+		inject({ home }: Home) {
 			copyFileSync(join(home, path), join(home, `${path}.kept`))
 			return change(join(home, path))
 		},
-		heal: ({ home }: Home) => renameSync(join(home, `${path}.kept`), join(home, path)),
+		repair: ({ home }: Home) => renameSync(join(home, `${path}.kept`), join(home, path)),
 	}
 }
 
 function configured(change: (config: string) => string) {
 	return {
-		plant: ({ home, config }: Home) => setConfig(home, change(config)),
-		heal: ({ home, config }: Home) => setConfig(home, config),
+		inject: ({ home, config }: Home) => setConfig(home, change(config)),
+		repair: ({ home, config }: Home) => setConfig(home, config),
 	}
 }
 
-void t.test('a home that is well has nothing, and all checks look at something', async (t) => {
-	const { home } = await well
+void t.test('a healthy home has no problems, and every check runs', async (t) => {
+	const { home } = await healthy
 	const report = await examined(home)
 	t.strictSame(problems(report), [])
 	t.ok(report.summary.ok > 25, `${report.summary.ok} checks`)
@@ -81,10 +82,10 @@ void t.test('a home that is well has nothing, and all checks look at something',
 	const vague = report.checks.filter(({ message }) =>
 		/^(it|they|all of them|nobody|somebody|there are none|none)\b/i.test(message),
 	)
-	t.strictSame(vague, [], 'each sentence says what it is about')
+	t.strictSame(vague, [], 'each message names its subject')
 })
 
-void t.test('the program', async (t) => {
+void t.test('faults of the program and its packages', async (t) => {
 	const root = mkdtempSync(join(tmpdir(), 'svc-root-'))
 	t.teardown(() => rmSync(root, { recursive: true, force: true }))
 	const modules = join(root, 'node_modules')
@@ -95,7 +96,7 @@ void t.test('the program', async (t) => {
 	writeFileSync(join(modules, 'isolated-vm/index.js'), 'process.abort()')
 	writeFileSync(join(modules, 'usearch/index.js'), "throw new Error('no binary for this machine')")
 	symlinkSync(join(import.meta.dirname, '../../../../node_modules/lmdb'), join(modules, 'lmdb'))
-	const { home } = await well
+	const { home } = await healthy
 	const report = await examined(
 		home,
 		['node.version', 'packages.current', 'native.isolated-vm', 'native.lmdb', 'native.usearch'],
@@ -110,29 +111,32 @@ void t.test('the program', async (t) => {
 	])
 })
 
-void t.test('files', async (t) => {
+void t.test('faults of files', async (t) => {
 	const key = 'keys/vault.key'
 	await finds(
 		t,
 		'home.mode',
-		{ plant: ({ home }) => chmodSync(home, 0o755), heal: ({ home }) => chmodSync(home, 0o700) },
+		{ inject: ({ home }) => chmodSync(home, 0o755), repair: ({ home }) => chmodSync(home, 0o700) },
 		{ level: 'warning', message: /open to other users .*0755/, fix: /chmod 700 / },
 	)
 	await finds(
 		t,
 		'keys.mode',
-		{ plant: ({ home }) => chmodSync(join(home, key), 0o640), heal: ({ home }) => chmodSync(join(home, key), 0o600) },
+		{
+			inject: ({ home }) => chmodSync(join(home, key), 0o640),
+			repair: ({ home }) => chmodSync(join(home, key), 0o600),
+		},
 		{ level: 'error', message: /vault\.key is open to other users .*0640/, fix: /chmod 600 .*replace keys/ },
 	)
 	if (process.getuid?.() === 0) {
-		const own =
+		const giveKey =
 			(uid: number) =>
 			({ home }: Home) =>
 				chownSync(join(home, key), uid, uid)
 		await finds(
 			t,
 			'home.owner',
-			{ plant: own(12_345), heal: own(0) },
+			{ inject: giveKey(12_345), repair: giveKey(0) },
 			{ level: 'error', message: /keys\/vault\.key \(user id 12345\)/, fix: /chown -R 0 / },
 		)
 		const giveHome =
@@ -142,7 +146,7 @@ void t.test('files', async (t) => {
 		await finds(
 			t,
 			'home.owner',
-			{ plant: giveHome(12_345), heal: giveHome(0) },
+			{ inject: giveHome(12_345), repair: giveHome(0) },
 			{ level: 'error', message: /another user: config\/gateway\.yaml \(user id 0\)/, fix: /chown -R 12345 / },
 		)
 	}
@@ -150,8 +154,8 @@ void t.test('files', async (t) => {
 		t,
 		'run.json-stale',
 		{
-			plant: ({ home }) => writeFileSync(join(home, 'run/gateway.json'), '{"pid": 1, "url": "http://127.0.0.1:9"}'),
-			heal: ({ home }) => unlinkSync(join(home, 'run/gateway.json')),
+			inject: ({ home }) => writeFileSync(join(home, 'run/gateway.json'), '{"pid": 1, "url": "http://127.0.0.1:9"}'),
+			repair: ({ home }) => unlinkSync(join(home, 'run/gateway.json')),
 		},
 		{ level: 'warning', message: /left behind by a gateway that was killed/, fix: /svc doctor --fix/ },
 	)
@@ -160,8 +164,8 @@ void t.test('files', async (t) => {
 		t,
 		'home.lock',
 		{
-			plant: async ({ home }) => (lock = await lockHome(home)),
-			heal: () => lock?.[Symbol.asyncDispose](),
+			inject: async ({ home }) => (lock = await lockHome(home)),
+			repair: () => lock?.[Symbol.asyncDispose](),
 		},
 		{ level: 'warning', message: new RegExp(`process ${process.pid} uses the home`), fix: /svc start/ },
 	)
@@ -174,13 +178,13 @@ void t.test('files', async (t) => {
 })
 
 void t.test('--fix closes what is open and removes what is stale, and nothing else', async (t) => {
-	const { home } = await well
+	const { home } = await healthy
 	const stale = join(home, 'run/gateway.json')
 	const key = join(home, 'keys/vault.key')
 	chmodSync(home, 0o755)
 	chmodSync(key, 0o644)
 	writeFileSync(stale, 'broken')
-	// Whoever put a link there must not have the doctor open or close another file.
+	// A link must not make the doctor change the mode of another file.
 	const elsewhere = join(home, 'elsewhere')
 	writeFileSync(elsewhere, '', { mode: 0o644 })
 	chmodSync(elsewhere, 0o644)
@@ -188,7 +192,7 @@ void t.test('--fix closes what is open and removes what is stale, and nothing el
 	t.teardown(() => [join(home, 'keys/link'), elsewhere].forEach((file) => unlinkSync(file)))
 	const data = readFileSync(join(home, 'data/data.mdb'))
 	const report = await examined(home, [], { fix: true })
-	t.strictSame(problems(report), [], 'it looked again')
+	t.strictSame(problems(report), [], 'the report is of the checks after the fixes')
 	t.strictSame(report.fixed.map(({ id }) => id).toSorted(), ['home.mode', 'keys.mode', 'run.json-stale'])
 	t.equal(statSync(home).mode & 0o777, 0o700)
 	t.equal(statSync(key).mode & 0o777, 0o600)
@@ -197,7 +201,7 @@ void t.test('--fix closes what is open and removes what is stale, and nothing el
 	t.ok(readFileSync(join(home, 'data/data.mdb')).equals(data))
 })
 
-void t.test('settings', async (t) => {
+void t.test('faults of settings', async (t) => {
 	await finds(
 		t,
 		'config.valid',
@@ -210,8 +214,8 @@ void t.test('settings', async (t) => {
 		configured((config) => `${config}plugins: {tracing: {sise: 1}}\n`),
 		{ level: 'error', message: /gateway\.yaml:\d+:\d+: plugins\.tracing\.sise: /, fix: /--only config\.valid/ },
 	)
-	const nothing = { plant: () => {}, heal: () => {} }
-	const { home } = await well
+	const nothing = { inject: () => {}, repair: () => {} }
+	const { home } = await healthy
 	await finds(
 		t,
 		'config.unknown-env',
@@ -231,7 +235,7 @@ void t.test('settings', async (t) => {
 	await finds(
 		t,
 		'port.free',
-		{ plant: nothing.plant, heal: () => taken.close() },
+		{ inject: nothing.inject, repair: () => taken.close() },
 		{
 			level: 'error',
 			message: new RegExp(`port ${port} \\(server\\.port\\) is in use by .*\\(process ${process.pid}\\)`),
@@ -255,7 +259,7 @@ void t.test('settings', async (t) => {
 })
 
 void t.test('third-party plugins are loaded but not started', async (t) => {
-	const { home, config } = await well
+	const { home, config } = await healthy
 	const files: Record<string, string> = {
 		fine: `import { writeFileSync } from 'node:fs'
 			export default { name: 'fine', start: () => writeFileSync(new URL('started', import.meta.url), '') }`,
@@ -296,8 +300,8 @@ void t.test('third-party plugins are loaded but not started', async (t) => {
 	t.match(late, [error(/^plugin "never-done" does not load: its code does not finish within 0\.5 s/)])
 })
 
-void t.test('what needs a setting that is refused says so', async (t) => {
-	const { home, config } = await well
+void t.test('checks that need a refused setting state that they did not run', async (t) => {
+	const { home, config } = await healthy
 	setConfig(home, `${config}sever: {port: 1}\n`)
 	t.teardown(() => setConfig(home, config))
 	const report = await examined(home, ['config.valid', 'store.intact', 'vault.key', 'provider.model', 'home.mode'])
@@ -310,7 +314,7 @@ void t.test('what needs a setting that is refused says so', async (t) => {
 	])
 })
 
-void t.test('tokens', async (t) => {
+void t.test('faults of tokens', async (t) => {
 	const ending = {
 		id: 'soon',
 		hash: 'x',
@@ -324,8 +328,8 @@ void t.test('tokens', async (t) => {
 		t,
 		'token.expiry',
 		{
-			plant: ({ home }) => withStore(home, (store) => store.put(key, { ...ending, expires_at })),
-			heal: ({ home }) => withStore(home, (store) => store.delete(key)),
+			inject: ({ home }) => withStore(home, (store) => store.put(key, { ...ending, expires_at })),
+			repair: ({ home }) => withStore(home, (store) => store.delete(key)),
 		},
 		{
 			level: 'warning',
@@ -345,11 +349,11 @@ void t.test('tokens', async (t) => {
 		t,
 		'token.none',
 		{
-			plant: async ({ home, config }) => {
+			inject: async ({ home, config }) => {
 				setConfig(home, `${config}auth_mode: token\n`)
 				await all(home, (value) => ({ ...value, revoked_at: new Date().toISOString() }))
 			},
-			heal: async ({ home, config }) => {
+			repair: async ({ home, config }) => {
 				setConfig(home, config)
 				await all(home, () => kept)
 			},
@@ -358,7 +362,7 @@ void t.test('tokens', async (t) => {
 	)
 })
 
-void t.test('the vault', async (t) => {
+void t.test('faults of the vault', async (t) => {
 	const key = 'keys/vault.key'
 	await finds(
 		t,
@@ -372,21 +376,21 @@ void t.test('the vault', async (t) => {
 		replaced(key, (file) => unlinkSync(file)),
 		{ level: 'error', message: /the key of the vault is missing/, fix: /keys\/vault\.key/ },
 	)
-	t.ok(existsSync(join((await well).home, key)), 'the doctor makes none')
-	const { secret } = await well
+	t.ok(existsSync(join((await healthy).home, key)), 'the doctor creates no key')
+	const { secret } = await healthy
 	let record: { about: Uint8Array } | undefined
 	const at = ['vault', 'secret', secret] as const
 	await finds(
 		t,
 		'vault.secrets',
 		{
-			plant: ({ home }) =>
+			inject: ({ home }) =>
 				withStore(home, async (store) => {
 					record = (await store.get<{ about: Uint8Array }>(at))?.value
 					const about = Uint8Array.from(record?.about ?? [], (byte, n) => (n === 20 ? byte ^ 1 : byte))
 					await store.put(at, { ...record, about })
 				}),
-			heal: ({ home }) => withStore(home, (store) => store.put(at, record)),
+			repair: ({ home }) => withStore(home, (store) => store.put(at, record)),
 		},
 		{
 			level: 'error',
@@ -396,12 +400,12 @@ void t.test('the vault', async (t) => {
 	)
 })
 
-void t.test('model servers', async (t) => {
-	const { models } = await well
+void t.test('faults of model servers', async (t) => {
+	const { models } = await healthy
 	const nobody = await freePort()
 	const set = (change: Partial<typeof models>) => {
 		const before = { ...models }
-		return { plant: () => Object.assign(models, change), heal: () => Object.assign(models, before) }
+		return { inject: () => Object.assign(models, change), repair: () => Object.assign(models, before) }
 	}
 	await finds(
 		t,
@@ -418,11 +422,11 @@ void t.test('model servers', async (t) => {
 		message: /house refuses its key \(401\)/,
 		fix: /svc vault set HOUSE_KEY/,
 	})
-	await t.test('a list of models that is public tells nothing about a key', async (t) => {
-		const { plant, heal } = set({ isOpen: true, key: 'another' })
-		plant()
-		t.teardown(heal)
-		t.match((await examined((await well).home, ['provider.key'])).checks, [
+	await t.test('a public list of models does not test the key', async (t) => {
+		const { inject, repair } = set({ isOpen: true, key: 'another' })
+		inject()
+		t.teardown(repair)
+		t.match((await examined((await healthy).home, ['provider.key'])).checks, [
 			{ level: 'ok', message: /house lists its models without a key, so this does not test its key/ },
 		])
 	})
@@ -454,12 +458,12 @@ void t.test('model servers', async (t) => {
 		t,
 		'memory.dimensions',
 		{
-			plant({ home }) {
+			inject({ home }) {
 				mkdirSync(index(home), { recursive: true, mode: 0o700 })
 				const digest = createHash('sha256').update(manifest).digest('hex')
 				writeFileSync(join(index(home), 'somebody.json'), `${digest}\n${manifest}`)
 			},
-			heal: ({ home }) => rmSync(index(home), { recursive: true }),
+			repair: ({ home }) => rmSync(index(home), { recursive: true }),
 		},
 		{
 			level: 'error',
@@ -474,7 +478,7 @@ void t.test('model servers', async (t) => {
 	})
 })
 
-/** A vector of so many dimensions in the store. */
+/** A stored vector with this number of dimensions. */
 function vectorOf(url: string, dimensions: number) {
 	const keyOf = async (home: string) =>
 		withStore(home, async (store) => {
@@ -482,20 +486,20 @@ function vectorOf(url: string, dimensions: number) {
 			return [`agent:${ada?.value.uid}`, 'memory-vector', '0'] as const
 		})
 	return {
-		async plant({ home }: Home) {
+		async inject({ home }: Home) {
 			const key = await keyOf(home)
 			const value = { embedder: `${url} small-embed`, bytes: new Uint8Array(dimensions * 2) }
 			await withStore(home, (store) => store.put(key, value))
 		},
-		async heal({ home }: Home) {
+		async repair({ home }: Home) {
 			const key = await keyOf(home)
 			await withStore(home, (store) => store.delete(key))
 		},
 	}
 }
 
-void t.test('what hangs or throws is a finding, and holds nobody else up', async (t) => {
-	const { home, models } = await well
+void t.test('a check that hangs or throws is a finding and does not delay others', async (t) => {
+	const { home, models } = await healthy
 	const root = mkdtempSync(join(tmpdir(), 'svc-root-'))
 	t.teardown(() => rmSync(root, { recursive: true, force: true }))
 	for (const name of ['isolated-vm', 'lmdb', 'usearch']) {
@@ -509,26 +513,26 @@ void t.test('what hangs or throws is a finding, and holds nobody else up', async
 		{ PATH: process.env.PATH, SVC_PORT: '0', SVC_LEGACY_PORT: '0' },
 		{
 			ownKeys() {
-				throw new Error('nobody may look')
+				throw new Error('not readable')
 			},
 		},
 	)
 	const native = await examined(home, ['native.lmdb', 'config.unknown-env'], { root, env, limits: { check: 1_000 } })
 	t.match(native.checks, [
 		{ id: 'native.lmdb', level: 'warning', message: /longer than 1 s/, fix: /svc doctor --only native\.lmdb/ },
-		{ id: 'config.unknown-env', level: 'warning', message: /the check failed \(nobody may look\)/ },
+		{ id: 'config.unknown-env', level: 'warning', message: /the check failed \(not readable\)/ },
 	])
-	if (existsSync('/proc/self/cmdline')) await eventually(() => !isAnyOf(root), Boolean)
+	if (existsSync('/proc/self/cmdline')) await eventually(() => !hasProcess(root))
 
-	const others = ['home.mode', 'store.intact', 'vault.secrets', 'token.expiry']
-	const { checks } = await examined(home, ['provider.reachable', ...others], { limits: { request: 500 } })
+	const quick = ['home.mode', 'store.intact', 'vault.secrets', 'token.expiry']
+	const { checks } = await examined(home, ['provider.reachable', ...quick], { limits: { request: 500 } })
 	const found = (id: string) => checks.find((check) => check.id === id)
 	t.match(found('provider.reachable'), { level: 'error', message: /does not answer: .* 0\.5 s/ })
-	for (const id of others) t.match(found(id), { level: 'ok' }, id)
+	for (const id of quick) t.match(found(id), { level: 'ok' }, id)
 })
 
 /** Whether there is a process with this text among its arguments. */
-function isAnyOf(text: string): boolean {
+function hasProcess(text: string): boolean {
 	return readdirSync('/proc').some((pid) => {
 		try {
 			return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text)
@@ -538,12 +542,12 @@ function isAnyOf(text: string): boolean {
 	})
 }
 
-void t.test('MCP servers and channels', async (t) => {
+void t.test('faults of MCP servers and channels', async (t) => {
 	const nobody = await freePort()
 	const changed = (change: (value: Record<string, unknown>) => unknown) => {
 		let kept: { key: readonly [string, ...string[]]; value: unknown } | undefined
 		return {
-			plant: ({ home }: Home) =>
+			inject: ({ home }: Home) =>
 				withStore(home, async (store) => {
 					const ada = await store.get<{ uid: string }>(['agents', 'ada'])
 					for await (const entry of store.list<Record<string, unknown>>([`agent:${ada?.value.uid}`, 'mcp', 'server'])) {
@@ -551,7 +555,7 @@ void t.test('MCP servers and channels', async (t) => {
 						await store.put(entry.key, change(entry.value))
 					}
 				}),
-			heal: ({ home }: Home) => withStore(home, async (store) => kept && store.put(kept.key, kept.value)),
+			repair: ({ home }: Home) => withStore(home, async (store) => kept && store.put(kept.key, kept.value)),
 		}
 	}
 	await finds(
@@ -576,19 +580,19 @@ void t.test('MCP servers and channels', async (t) => {
 		changed((value) => ({ ...value, trusted: false, transport: 'http', url: `http://127.0.0.1:${nobody}/mcp` })),
 		{ level: 'warning', message: /not a public address/, fix: /svc mcp restart/ },
 	)
-	const { telegram, channel } = await well
+	const { telegram, channel } = await healthy
 	const at = [`channel:${channel}`, 'channel'] as const
 	let record: unknown
 	await finds(
 		t,
 		'channel.token',
 		{
-			plant: ({ home }) =>
+			inject: ({ home }) =>
 				withStore(home, async (store) => {
 					record = (await store.get<object>(at))?.value
 					await store.put(at, { ...(record as object), bot_token_ref: 'GONE' })
 				}),
-			heal: ({ home }) => withStore(home, (store) => store.put(at, record)),
+			repair: ({ home }) => withStore(home, (store) => store.put(at, record)),
 		},
 		{
 			level: 'error',
@@ -600,17 +604,17 @@ void t.test('MCP servers and channels', async (t) => {
 	const flags = { flags: 0 }
 	const discord = createHttpServer((_request, response) => {
 		response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(flags))
-	}).listen(0, '127.0.0.1')
-	t.teardown(() => void discord.close())
-	await new Promise((resolve) => discord.once('listening', resolve))
-	const api_root = `http://127.0.0.1:${(discord.address() as AddressInfo).port}/api`
+	})
+	const { url, stop } = await listenOnLoopback(discord)
+	t.teardown(stop)
+	const api_root = `${url}/api`
 	const asDiscord = {
-		plant: ({ home }: Home) =>
+		inject: ({ home }: Home) =>
 			withStore(home, async (store) => {
 				record = (await store.get<object>(at))?.value
 				await store.put(at, { ...(record as object), type: 'chat_b', config: { api_root } })
 			}),
-		heal: ({ home }: Home) => withStore(home, (store) => store.put(at, record)),
+		repair: ({ home }: Home) => withStore(home, (store) => store.put(at, record)),
 	}
 	await finds(t, 'channel.token', asDiscord, {
 		level: 'error',
@@ -623,23 +627,23 @@ void t.test('MCP servers and channels', async (t) => {
 		message: /Discord does not know it/,
 		fix: /Reset Token/,
 	})
-	// The last of this home: the platform does not take a token back twice.
+	// The last fault: a revoked token stays invalid.
 	await finds(
 		t,
 		'channel.token',
-		{ plant: () => telegram.revoke(), heal: () => {} },
+		{ inject: () => telegram.revoke(), repair: () => {} },
 		{ level: 'error', message: /Telegram does not know it \(401\)/, fix: /svc vault set/ },
 	)
 })
 
-void t.test('backups', async (t) => {
-	const long = new Date(Date.now() - 60 * DAY_MS)
+void t.test('faults of backups', async (t) => {
+	const past = new Date(Date.now() - 60 * DAY_MS)
 	const aged = (schedule: string) => ({
-		plant({ home, config }: Home) {
-			for (const file of ['keys/vault.key', 'data']) utimesSync(join(home, file), long, long)
+		inject({ home, config }: Home) {
+			for (const file of ['keys/vault.key', 'data']) utimesSync(join(home, file), past, past)
 			setConfig(home, config + schedule)
 		},
-		heal({ home, config }: Home) {
+		repair({ home, config }: Home) {
 			for (const file of ['keys/vault.key', 'data']) utimesSync(join(home, file), new Date(), new Date())
 			setConfig(home, config)
 		},
@@ -668,15 +672,15 @@ void t.test('backups', async (t) => {
 		t,
 		'restore.finished',
 		{
-			plant: ({ home }) => writeFileSync(join(home, 'restore.journal'), '{}'),
-			heal: ({ home }) => unlinkSync(join(home, 'restore.journal')),
+			inject: ({ home }) => writeFileSync(join(home, 'restore.journal'), '{}'),
+			repair: ({ home }) => unlinkSync(join(home, 'restore.journal')),
 		},
 		{ level: 'error', message: /a restore was interrupted/, fix: /svc restore/ },
 	)
 })
 
-void t.test('the command', async (t) => {
-	const { home } = await well
+void t.test('svc doctor prints findings, fixes them and sets its exit code', async (t) => {
+	const { home } = await healthy
 	const svc = svcFor({ home })
 	const few = ['--only', 'home.mode,keys.mode']
 	const clean = await svc(['doctor', ...few, '--json'])

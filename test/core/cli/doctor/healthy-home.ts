@@ -1,7 +1,6 @@
-/** A home in which everything is set up and well, and the servers that it names. */
+/** A home without faults, and the servers that it uses. */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,23 +12,24 @@ import { openLmdb } from '../../../../core/store/lmdb/open.ts'
 import type { Store } from '../../../../core/store/ports.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import type { TestGateway } from '../../../support/gateway.ts'
+import { listenOnLoopback } from '../../../support/loopback.ts'
 import { servers, stdio } from '../../../support/mcp.ts'
 import { startTelegram } from '../../../support/telegram.ts'
 import type { TestTelegram } from '../../../support/telegram.ts'
 
 export const modelKey = 'sk-test-4f9a1c77d2e84b6f'
 
-/** A model server that does what its fields say. */
+/** A model server that behaves as its fields specify. */
 interface FaultyModels {
 	url: string
 	models: string[]
 	dimensions: number
 	key: string
-	/** It lists its models without a key, too. */
+	/** Lists its models without a key, too. */
 	isOpen: boolean
-	/** What its clock differs by. */
+	/** The offset of its clock. */
 	offMs: number
-	/** It never answers. */
+	/** Never answers. */
 	hangs: boolean
 	status: number | undefined
 }
@@ -63,12 +63,9 @@ async function startModels(t: Test): Promise<FaultyModels> {
 			answer(200, { data: input.map((_, index) => ({ index, embedding })) })
 		})()
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	model.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	model.url = `${url}/v1`
 	return model
 }
 
@@ -77,15 +74,16 @@ export interface Home {
 	models: FaultyModels
 	telegram: TestTelegram
 	config: string
-	/** Ids of what is in it. */
+	/** The id of the channel. */
 	channel: string
+	/** The id of the channel's secret. */
 	secret: string
-	/** A token that may do everything. */
+	/** A token with all scopes. */
 	token: string
 	start(): Promise<TestGateway>
 }
 
-/** The gateway that set it up has stopped. */
+/** Sets up a home. Its gateway is stopped. */
 export async function startHome(t: Test): Promise<Home> {
 	const models = await startModels(t)
 	const telegram = await startTelegram()
@@ -141,7 +139,7 @@ export async function withStore<T>(home: string, change: (store: Store) => Promi
 	return await change(engine.store)
 }
 
-/** So long that a busy machine reaches none of them. */
+/** Long enough for a busy machine. */
 export const patience: DoctorLimits = {
 	check: 120_000,
 	request: 60_000,
@@ -151,7 +149,7 @@ export const patience: DoctorLimits = {
 	store: 60_000,
 }
 
-/** What is found of the checks that are named; of all where none is. */
+/** The report of the named checks; of all by default. */
 export async function examined(
 	home: string,
 	only: string[] = [],
@@ -167,7 +165,7 @@ export async function examined(
 	})
 }
 
-/** That are not well. */
+/** The findings other than `ok`. */
 export function problems({ checks }: Report): Result[] {
 	return checks.filter(({ level }) => level !== 'ok')
 }

@@ -1,4 +1,4 @@
-/** Homes that somebody has put traps into: nothing outside of them is touched, and nothing waits for ever. */
+/** Homes with traps: the doctor changes nothing outside of them, and does not hang. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ function homeFor(t: Test): string {
 	return home
 }
 
-void t.test('what a linked folder of keys leads to is reported, and never changed', async (t) => {
+void t.test('files behind a linked keys folder are reported and never changed', async (t) => {
 	const home = homeFor(t)
 	const outside = join(home, '..', 'outside')
 	mkdirSync(outside)
@@ -32,7 +32,7 @@ void t.test('what a linked folder of keys leads to is reported, and never change
 	t.equal(statSync(join(outside, 'passwd')).mode & 0o777, 0o644)
 })
 
-void t.test('a home that is a link to a folder is a home', async (t) => {
+void t.test('a home may be a link to a folder', async (t) => {
 	const home = homeFor(t)
 	const link = `${home}-link`
 	symlinkSync(home, link)
@@ -44,29 +44,37 @@ void t.test('a home that is a link to a folder is a home', async (t) => {
 	t.equal(statSync(home).mode & 0o777, 0o700)
 })
 
-void t.test('a pipe in the place of the key holds nobody up', { skip: process.platform === 'win32' }, async (t) => {
-	const home = homeFor(t)
-	mkdirSync(join(home, 'keys'))
-	spawnSync('mkfifo', [join(home, 'keys/vault.key')])
-	t.throws(() => masterKeyFrom({ home, env: {}, isNew: false }), { code: 'vault_locked', message: /is a pipe/ })
-})
+void t.test(
+	'a named pipe in the place of the key is refused and not read',
+	{ skip: process.platform === 'win32' },
+	async (t) => {
+		const home = homeFor(t)
+		mkdirSync(join(home, 'keys'))
+		spawnSync('mkfifo', [join(home, 'keys/vault.key')])
+		t.throws(() => masterKeyFrom({ home, env: {}, isNew: false }), { code: 'vault_locked', message: /is a pipe/ })
+	},
+)
 
-void t.test('a pipe in the place of gateway.yaml holds nobody up', { skip: process.platform === 'win32' }, (t) => {
-	const home = homeFor(t)
-	mkdirSync(join(home, 'config'))
-	spawnSync('mkfifo', [join(home, 'config/gateway.yaml')])
-	const svc = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
-	const { signal, stdout } = spawnSync(process.execPath, [svc, 'doctor'], {
-		env: { PATH: process.env.PATH, HOME: home, SVC_HOME: home },
-		encoding: 'utf8',
-		timeout: 60_000,
-		killSignal: 'SIGKILL', // a process that waits for the pipe notices no other
-	})
-	t.equal(signal, null)
-	t.match(stdout, /config\.valid .*gateway\.yaml: is not a file/)
-	t.notMatch(stdout, /the check failed/)
-	t.end()
-})
+void t.test(
+	'a named pipe in the place of gateway.yaml is reported and not read',
+	{ skip: process.platform === 'win32' },
+	(t) => {
+		const home = homeFor(t)
+		mkdirSync(join(home, 'config'))
+		spawnSync('mkfifo', [join(home, 'config/gateway.yaml')])
+		const svc = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
+		const { signal, stdout } = spawnSync(process.execPath, [svc, 'doctor'], {
+			env: { PATH: process.env.PATH, HOME: home, SVC_HOME: home },
+			encoding: 'utf8',
+			timeout: 60_000,
+			killSignal: 'SIGKILL', // a process that waits for the pipe handles no other signal
+		})
+		t.equal(signal, null)
+		t.match(stdout, /config\.valid .*gateway\.yaml: is not a file/)
+		t.notMatch(stdout, /the check failed/)
+		t.end()
+	},
+)
 
 void t.test('a file in the place of a folder is reported', async (t) => {
 	for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {

@@ -1,4 +1,4 @@
-/** The doctor with a gateway that runs: it asks its API, and says so where it may not. */
+/** The doctor with a running gateway: it uses the gateway's API, and reports what its token does not permit. */
 import { mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
@@ -9,10 +9,10 @@ import { freePort, servers, until } from '../../../support/mcp.ts'
 import { eventually } from '../../../support/wait.ts'
 import { examined, modelKey, problems, setConfig, startHome } from './healthy-home.ts'
 
-const well = startHome(t)
+const healthy = startHome(t)
 
-void t.test('a home that is well has nothing', async (t) => {
-	const { home, start } = await well
+void t.test('a healthy home has no problems', async (t) => {
+	const { home, start } = await healthy
 	const gateway = await start()
 	t.teardown(() => gateway.stop())
 	await connected(home)
@@ -28,11 +28,11 @@ void t.test('a home that is well has nothing', async (t) => {
 	t.match(found('provider.key'), { level: 'ok', message: /house accepts its key/ })
 	t.match(found('provider.model'), { level: 'ok', message: /house has small-chat/ })
 	t.equal(readFileSync(join(home, 'run/gateway.json'), 'utf8'), before)
-	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'it serves on')
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'the gateway still serves requests')
 })
 
-void t.test('a gateway that wants a token gets that of SVC_TOKEN, and what it keeps back is said', async (t) => {
-	const { home, config, token, start } = await well
+void t.test('the doctor uses SVC_TOKEN, and reports the checks that the token does not permit', async (t) => {
+	const { home, config, token, start } = await healthy
 	setConfig(home, `${config}auth_mode: token\n`)
 	const gateway = await start()
 	t.teardown(async () => {
@@ -48,8 +48,8 @@ void t.test('a gateway that wants a token gets that of SVC_TOKEN, and what it ke
 		{ id: 'plugin.failed', level: 'note' },
 	])
 	const env = { PATH: process.env.PATH }
-	const whole = await examined(home, ids, { env: { ...env, SVC_TOKEN: token } })
-	t.strictSame(problems(whole), [])
+	const permitted = await examined(home, ids, { env: { ...env, SVC_TOKEN: token } })
+	t.strictSame(problems(permitted), [])
 	const reader = await gateway.request('POST', '/v1/auth/tokens', { token, body: { scopes: ['agents:read'] } })
 	const partial = await examined(home, ids, { env: { ...env, SVC_TOKEN: reader.body.token } })
 	t.match(problems(partial), [
@@ -58,14 +58,14 @@ void t.test('a gateway that wants a token gets that of SVC_TOKEN, and what it ke
 	])
 	const wrong = await examined(home, ['token.expiry'], { env: { ...env, SVC_TOKEN: `svc_${'x'.repeat(43)}` } })
 	t.match(wrong.checks, [{ message: /refuses the token of SVC_TOKEN/ }])
-	const none = await examined(home, ['token.expiry'], { env: { ...env, SVC_TOKEN: 'two words' } })
-	t.match(none.checks, [
+	const malformed = await examined(home, ['token.expiry'], { env: { ...env, SVC_TOKEN: 'two words' } })
+	t.match(malformed.checks, [
 		{ level: 'note', message: /not checked: SVC_TOKEN does not contain a token/, fix: /SVC_TOKEN=/ },
 	])
 })
 
-void t.test('faults of a gateway that runs', async (t) => {
-	const { home, config, models, telegram, start } = await well
+void t.test('faults of a running gateway', async (t) => {
+	const { home, config, models, telegram, start } = await healthy
 	const gateway = await start()
 	t.teardown(() => gateway.stop())
 	await connected(home)
@@ -79,7 +79,7 @@ void t.test('faults of a gateway that runs', async (t) => {
 		])
 	})
 
-	await t.test('a key of the vault, which the gateway tries', async (t) => {
+	await t.test('a key from the vault that the model server refuses', async (t) => {
 		models.key = 'another'
 		t.teardown(() => void (models.key = modelKey))
 		t.match(await found('provider.key'), [
@@ -88,12 +88,12 @@ void t.test('faults of a gateway that runs', async (t) => {
 		t.notMatch(JSON.stringify(await found('provider.key')), modelKey)
 	})
 	await t.test('a model that the server does not have', async (t) => {
-		const { models: all } = models
+		const before = models.models
 		models.models = ['large-chat', 'small-embed']
-		t.teardown(() => void (models.models = all))
+		t.teardown(() => void (models.models = before))
 		t.match(await found('provider.model'), [{ level: 'warning', message: /it has large-chat, small-embed/ }])
 	})
-	await t.test('an MCP server', async (t) => {
+	await t.test('an MCP server that is not connected', async (t) => {
 		const { body } = await gateway.request('POST', '/v1/agents/ada/mcp', {
 			body: { name: 'gone', transport: 'stdio', command: 'no-such-program', args: [servers.fixture] },
 		})
@@ -104,7 +104,7 @@ void t.test('faults of a gateway that runs', async (t) => {
 		t.match(await found('mcp.command'), [{ level: 'error', message: /needs the program no-such-program/ }])
 		await gateway.request('DELETE', `/v1/agents/ada/mcp/${body.id}`)
 	})
-	await t.test('a channel', async (t) => {
+	await t.test('a channel that is not connected', async (t) => {
 		telegram.revoke()
 		telegram.cut()
 		await eventually(async () => (await found('channel.connection')).length > 0)
@@ -113,7 +113,7 @@ void t.test('faults of a gateway that runs', async (t) => {
 		])
 		t.notMatch(JSON.stringify(await found('channel.connection')), telegram.token)
 	})
-	await t.test('a plugin', async (t) => {
+	await t.test('a plugin that does not start', async (t) => {
 		const folder = join(home, 'plugins/broken')
 		mkdirSync(folder, { recursive: true })
 		writeFileSync(join(folder, 'index.js'), "export default { name: 'broken', start() { throw new Error('no luck') } }")
@@ -137,7 +137,7 @@ void t.test('faults of a gateway that runs', async (t) => {
 })
 
 void t.test('a disk that is too full for writes', async (t) => {
-	const { home, config, start } = await well
+	const { home, config, start } = await healthy
 	setConfig(home, `${config}store: {min_free_mib: 1048576}\n`)
 	const gateway = await start()
 	t.teardown(async () => {
@@ -146,11 +146,11 @@ void t.test('a disk that is too full for writes', async (t) => {
 	})
 	const [found] = problems(await examined(home, ['store.writes']))
 	t.match(found, { level: 'error', message: /refuses writes: only .*writes resume without a restart$/ })
-	t.notMatch(found?.fix, /restart/, 'it does not contradict the message')
+	t.notMatch(found?.fix, /restart/, 'the fix does not contradict the message')
 })
 
-void t.test('a vault that is locked', async (t) => {
-	const { home, start } = await well
+void t.test('a locked vault', async (t) => {
+	const { home, start } = await healthy
 	const key = join(home, 'keys/vault.key')
 	renameSync(key, `${key}.kept`)
 	writeFileSync(key, Buffer.alloc(32, 9).toString('base64'), { mode: 0o600 })
@@ -169,8 +169,8 @@ void t.test('a vault that is locked', async (t) => {
 	t.notMatch(JSON.stringify(report), modelKey)
 })
 
-void t.test('a gateway that holds the home and does not answer', async (t) => {
-	const { home } = await well
+void t.test('a gateway that uses the home and does not answer', async (t) => {
+	const { home } = await healthy
 	const lock = await lockHome(home)
 	const file = join(home, 'run/gateway.json')
 	writeFileSync(
@@ -186,7 +186,7 @@ void t.test('a gateway that holds the home and does not answer', async (t) => {
 		{ id: 'store.intact', level: 'ok' },
 		{ id: 'token.expiry', level: 'note', message: /does not answer/, fix: /home\.lock/ },
 	])
-	// As a suspended one.
+	// Accepts connections only, as a suspended gateway does.
 	const silent = createServer()
 	await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
 	t.teardown(() => silent.close())
@@ -198,7 +198,7 @@ void t.test('a gateway that holds the home and does not answer', async (t) => {
 	])
 })
 
-/** Channels and MCP servers connect on their own behind the start. */
+/** Channels and MCP servers connect in the background after the start. */
 async function connected(home: string): Promise<void> {
 	await eventually(async () => {
 		const { checks } = await examined(home, ['mcp.connection', 'channel.connection'])

@@ -1,4 +1,4 @@
-/** The data file damaged in every way: the doctor finds it, outlives it, and leaves the file as it is. */
+/** Kinds of damage to the data file: the doctor reports it, survives it, and does not change the file. */
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hash, randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
@@ -29,20 +29,20 @@ async function makeStore(): Promise<Buffer> {
 
 const damages: Record<string, (bytes: Buffer) => Buffer> = {
 	'one bit of a record': (bytes) => flipped(bytes, bytes.indexOf('record 7-7 record') + 3),
-	'a page of nothing': (bytes) => Buffer.from(bytes).fill(0, 5 * 4096, 6 * 4096),
+	'a page of zeros': (bytes) => Buffer.from(bytes).fill(0, 5 * 4096, 6 * 4096),
 	'the number of the last page': (bytes) => {
 		const changed = Buffer.from(bytes)
 		for (const head of [0, 4096]) changed.fill(0xff, head + 144, head + 152)
 		return changed
 	},
-	'a root far beyond its last page': (bytes) => {
+	'a root far after its last page': (bytes) => {
 		const changed = Buffer.from(bytes)
 		for (const head of [0, 4096]) for (const place of [88, 136, 144]) changed.fill(0xfe, head + place, head + place + 8)
 		return changed
 	},
-	'its first head': (bytes) => Buffer.from(bytes).fill(0xff, 0, 4096),
-	'cut off': (bytes) => bytes.subarray(0, Math.floor(bytes.length / 3)),
-	'cut within its heads': (bytes) => bytes.subarray(0, 1000),
+	'its first meta page': (bytes) => Buffer.from(bytes).fill(0xff, 0, 4096),
+	truncated: (bytes) => bytes.subarray(0, Math.floor(bytes.length / 3)),
+	'truncated within its meta pages': (bytes) => bytes.subarray(0, 1000),
 	empty: () => Buffer.alloc(0),
 	garbage: (bytes) => randomBytes(bytes.length),
 	'another file': () => Buffer.from('%PDF-1.7\n'.repeat(1000)),
@@ -57,19 +57,19 @@ for (const [name, damage] of Object.entries(damages)) {
 			{ id: 'store.intact', level: 'error', message: /data file in .* is damaged: /, fix: /svc restore/ },
 			{ id: 'token.expiry', level: 'note', message: /^not checked: the store cannot be read/, fix: /store\.intact/ },
 		])
-		t.ok(readFileSync(file).equals(bytes), 'the file is as it was')
-		// With a gateway running, LMDB itself is asked to keep the pages in place, which may end the process.
-		await using looking = openStoreProcess({
+		t.ok(readFileSync(file).equals(bytes), 'the file is unchanged')
+		// While a gateway runs, the check reads in an LMDB transaction, which may crash the process.
+		await using checking = openStoreProcess({
 			path: join(home, 'data'),
 			running: true,
 			env: { PATH: process.env.PATH },
 			withinMs: patience.store,
 		})
-		t.type((await looking?.verdict)?.damage, 'string')
+		t.type((await checking?.verdict)?.damage, 'string')
 	})
 }
 
-void t.test('bytes flipped anywhere end nothing', async (t) => {
+void t.test('flipped bits anywhere do not crash the doctor', async (t) => {
 	const bytes = await sound
 	for (let round = 0; round < 2; round++) {
 		let changed = bytes
@@ -77,13 +77,13 @@ void t.test('bytes flipped anywhere end nothing', async (t) => {
 		for (const place of places) changed = flipped(changed, place)
 		writeFileSync(file, changed)
 		const [found] = (await examined(home, ['store.intact'])).checks
-		// Some bytes mean nothing, such as those of free pages.
+		// Some bytes have no effect, such as those of free pages.
 		t.ok(found?.level === 'error' || found?.level === 'ok', `${found?.message} (${places.join(' ')})`)
 		if (found?.level === 'error') t.match(found.message, /is damaged/)
 	}
 })
 
-void t.test('a file that cannot be read is not called damaged', async (t) => {
+void t.test('an unreadable file is not reported as damaged', async (t) => {
 	rmSync(file)
 	mkdirSync(file)
 	const [found] = (await examined(home, ['store.intact'])).checks
@@ -102,7 +102,7 @@ void t.test('a lock file that cannot be opened is named', async (t) => {
 	rmSync(lock, { recursive: true })
 })
 
-void t.test('while somebody writes all the time, nothing is found and no mark is left', async (t) => {
+void t.test('constant writes cause no finding, and the check leaves no reader slot', async (t) => {
 	const path = mkdtempSync(join(tmpdir(), 'svc-doctor-busy-'))
 	t.teardown(() => rmSync(path, { recursive: true, force: true }))
 	await using engine = await openLmdb({ path })
@@ -117,13 +117,18 @@ void t.test('while somebody writes all the time, nothing is found and no mark is
 	}
 	const lanes = [0, 1, 2, 3].map(write)
 	for (let round = 0; round < 3; round++) {
-		const looking = openStoreProcess({ path, running: true, env: { PATH: process.env.PATH }, withinMs: patience.store })
-		t.match(await looking?.verdict, { damage: null, refused: null, complete: true })
-		await looking?.[Symbol.asyncDispose]()
+		const checking = openStoreProcess({
+			path,
+			running: true,
+			env: { PATH: process.env.PATH },
+			withinMs: patience.store,
+		})
+		t.match(await checking?.verdict, { damage: null, refused: null, complete: true })
+		await checking?.[Symbol.asyncDispose]()
 	}
 	isOver = true
 	await Promise.all(lanes)
-	// A mark that stayed would keep every page that is freed from now on.
+	// A reader slot that stayed would prevent the reuse of every page freed from now on.
 	const size = (): number => {
 		using file = new DataFile(join(path, 'data.mdb'))
 		return (file.head().lastPage + 1) * 4096
@@ -133,7 +138,7 @@ void t.test('while somebody writes all the time, nothing is found and no mark is
 	t.ok(size() - before < 1024 * 1024, `grown by ${size() - before} bytes`)
 })
 
-void t.test('the lock file, where it is made anew, is of whoever owns the data', async (t) => {
+void t.test('a new lock file gets the owner of the data file', async (t) => {
 	if (process.getuid?.() !== 0) return void t.pass('only root can give files away')
 	writeFileSync(file, await sound)
 	rmSync(join(home, 'data/lock.mdb'), { force: true })

@@ -1,4 +1,4 @@
-/** Checks of third-party plugins, as svc doctor finds and runs them. */
+/** svc doctor runs the checks of third-party plugins. */
 import { chmodSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -44,7 +44,7 @@ function homeWith(doctors: Record<string, string>): string {
 
 const env = { PATH: process.env.PATH }
 
-void t.test('they are listed and run, with what the built-in ones get', async (t) => {
+void t.test('they are listed, and get the same context as built-in checks', async (t) => {
 	const home = homeWith({ clock })
 	const ids = (await checksOf({ home, env, limits })).map(({ id }) => id)
 	t.match(
@@ -73,7 +73,7 @@ void t.test('they are listed and run, with what the built-in ones get', async (t
 	t.match(checks[4]?.message, /what it returned is not a finding/)
 })
 
-void t.test('files that cannot be used are named, and the other checks run', async (t) => {
+void t.test('unusable files are reported, and the other checks run', async (t) => {
 	const home = homeWith({ clock, ...files })
 	const { checks } = await examine({ home, env, limits, only: ['clock.home', 'plugin.checks'] })
 	t.match(checks[0], { id: 'clock.home', level: 'note' })
@@ -87,7 +87,7 @@ void t.test('files that cannot be used are named, and the other checks run', asy
 	t.equal(problems.size, 4)
 })
 
-void t.test('a file that hangs is given up', async (t) => {
+void t.test('a file that hangs is reported after the time limit', async (t) => {
 	const home = homeWith({ hanging: 'await new Promise(() => { setInterval(() => {}, 1000) })' })
 	const { checks } = await examine({ home, env, limits: { ...limits, thirdParty: 500 }, only: ['plugin.checks'] })
 	t.match(checks, [{ level: 'warning', message: /^plugin hanging: .*does not finish \(SIGKILL\)/ }])

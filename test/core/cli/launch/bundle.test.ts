@@ -1,4 +1,4 @@
-/** The bundle is made by the first start, used by the next ones, and never run when a source has changed. */
+/** The first start builds the bundle, later starts use it, and a changed source makes it outdated. */
 import { execFile } from 'node:child_process'
 import {
 	copyFileSync,
@@ -35,7 +35,7 @@ const where = new Error('here').stack?.split('\\n')[1]
 console.log(JSON.stringify({ program: process.argv[1], greeting, names, where }))
 `
 
-/** A small program in the place of the gateway's. Without a lock file nothing is installed. */
+/** A small program in place of the gateway. Without a lock file, no packages are installed. */
 function makeRoot(t: Test): string {
 	const root = t.testdir({ core: { util: {}, 'main.ts': main }, plugins: { one: {} } })
 	for (const folder of ['process', 'cli/launch'])
@@ -49,22 +49,22 @@ function makeRoot(t: Test): string {
 	return root
 }
 
-interface Said {
-	/** Which file ran. */
+interface Output {
+	/** The file that ran. */
 	program: string
 	greeting: string
 	names: string[]
 	where: string
-	/** Of standard error. */
+	/** Standard error. */
 	errors: string
 }
 
-async function start(root: string): Promise<Said> {
+async function start(root: string): Promise<Output> {
 	const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(root, 'core/launch.mjs'), 'start'])
-	return { ...(JSON.parse(stdout) as Said), errors: stderr }
+	return { ...(JSON.parse(stdout) as Output), errors: stderr }
 }
 
-void t.test('a start runs the bundle, which is made again only when its sources have changed', async (t) => {
+void t.test('a start runs the bundle, and rebuilds it only if its sources have changed', async (t) => {
 	const root = makeRoot(t)
 	const first = await start(root)
 	t.match(first.program, /[\\/]dist[\\/][^\\/]+[\\/]core-main\.js$/)
@@ -81,7 +81,7 @@ void t.test('a start runs the bundle, which is made again only when its sources 
 	utimesSync(file, atime, mtime)
 	const edited = await start(root)
 	t.not(edited.program, first.program)
-	t.equal(edited.greeting, 'howdy', 'of the same size and time')
+	t.equal(edited.greeting, 'howdy', 'a change that keeps size and time')
 
 	mkdirSync(join(root, 'plugins/two'))
 	writeFileSync(join(root, 'plugins/two/index.ts'), "export default 'two'\n")
@@ -89,23 +89,23 @@ void t.test('a start runs the bundle, which is made again only when its sources 
 
 	writeFileSync(join(root, 'plugins/two/index.ts'), "export default 'three'\n")
 	t.strictSame((await start(root)).names, ['one', 'three'])
-	t.ok(readdirSync(join(root, 'dist')).length <= 3, 'bundles from which nothing runs are removed')
+	t.ok(readdirSync(join(root, 'dist')).length <= 3, 'unused bundles are removed')
 })
 
-void t.test('the stack of an error names the place in the source', async (t) => {
+void t.test('a stack trace names the line in the source', async (t) => {
 	const root = makeRoot(t)
 	t.match((await start(root)).where, `${join(root, 'core/main.ts')}:11:15`)
 })
 
-void t.test('without a bundle the sources run, and a line says why', async (t) => {
+void t.test('if the bundle cannot be built, the sources run, with a warning', async (t) => {
 	const root = makeRoot(t)
 	rmSync(join(root, 'core/cli/launch/make-bundle.mjs'))
-	const said = await start(root)
-	t.match(said.errors, /^The gateway runs from its sources, .*: no bundle can be made: .*make-bundle.*\n$/)
-	t.equal(said.program, join(root, 'core/main.ts'))
+	const output = await start(root)
+	t.match(output.errors, /^The gateway runs from its sources, .*: no bundle can be made: .*make-bundle.*\n$/)
+	t.equal(output.program, join(root, 'core/main.ts'))
 })
 
-void t.test('each start of the gateway loads few files', async (t) => {
+void t.test('a start of the gateway loads few files', async (t) => {
 	const program = await runnable('core/main.ts')
 	const loaded = new Set<string>()
 	const load = (file: string, imports: RegExp): void => {
@@ -134,7 +134,7 @@ void t.test('every program of a thread or process is in the bundle', async (t) =
 			count++
 			t.equal(before, 'programOf(', `${file} names ${program}`)
 			const isFound = program.startsWith('plugins/') && program.endsWith('/worker.ts')
-			t.ok(isFound || listed.includes(`'${program}'`), `make-bundle.mjs knows ${program}`)
+			t.ok(isFound || listed.includes(`'${program}'`), `make-bundle.mjs lists ${program}`)
 		}
 	}
 	t.ok(count > 5)

@@ -1,4 +1,4 @@
-/** `npm start`, `npm test` and `svc` in one clone: who installs packages, who waits, and who is refused. */
+/** `npm start`, `npm test` and `svc` in one clone: which process installs packages, which wait, and which fail. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ const launcher = [
 	'process/handover.mjs',
 	...['bundle', 'install', 'install-lock', 'package-users'].map((name) => `cli/launch/${name}.mjs`),
 ]
-/** A clone whose gateway says that it runs, and then does nothing; its packages come from folders in it. */
+/** A clone whose gateway only prints that it runs. Its packages are folders in the clone. */
 function makeClone(t: Test): string {
 	const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-clone-')))
 	t.teardown(() => rmSync(root, { recursive: true, force: true }))
@@ -50,7 +50,7 @@ function writeLock(root: string, { hasNode = false, note }: { hasNode?: boolean;
 	writeFileSync(join(root, 'package-lock.json'), JSON.stringify(lock))
 }
 
-/** Gives the clone a Node of its own, by a package as in the real one. */
+/** Makes the clone install Node with a package, as the real one does. */
 function pinNode(root: string): void {
 	const folder = join(root, 'package')
 	mkdirSync(join(folder, 'bin'), { recursive: true })
@@ -63,9 +63,10 @@ function pinNode(root: string): void {
 
 interface Started {
 	pid: number
-	/** What it wrote so far. */
+	/** Its output so far. */
 	text(): string
-	says(pattern: RegExp): Promise<string>
+	/** Settles with the match once its output matches. */
+	shows(pattern: RegExp): Promise<string>
 	/** Its exit code. */
 	ended: Promise<number | null>
 	kill(signal: NodeJS.Signals): void
@@ -108,14 +109,14 @@ function launch(t: Test, root: string, task: string, env: NodeJS.ProcessEnv = {}
 		text: () => text,
 		ended,
 		kill,
-		says: (pattern) =>
+		shows: (pattern) =>
 			new Promise((resolve, reject) => {
 				const look = (): void => {
 					const found = pattern.exec(text)
 					if (!found && child.exitCode === null) return
 					changes.delete(look)
 					if (found) resolve(found[0])
-					else reject(new Error(`it ended with ${child.exitCode} and did not say ${pattern}: ${text}`))
+					else reject(new Error(`it ended with ${child.exitCode} and did not print ${pattern}: ${text}`))
 				}
 				changes.add(look)
 				look()
@@ -123,19 +124,19 @@ function launch(t: Test, root: string, task: string, env: NodeJS.ProcessEnv = {}
 	}
 }
 
-const installs = (one: Started): boolean => one.text().includes('Installing packages')
+const hasInstalled = (process: Started): boolean => process.text().includes('Installing packages')
 
-void t.test('of several that start at once in a fresh clone one installs, and all run', async (t) => {
+void t.test('of several concurrent starts in a fresh clone, one installs and all run', async (t) => {
 	const root = makeClone(t)
 	const started = Array.from({ length: 4 }, () => launch(t, root, 'start'))
-	await Promise.all(started.map((one) => one.says(/^running$/m)))
-	t.equal(started.filter(installs).length, 1)
+	await Promise.all(started.map((one) => one.shows(/^running$/m)))
+	t.equal(started.filter(hasInstalled).length, 1)
 	t.ok(existsSync(join(root, 'node_modules/used/package.json')))
 	t.match(readFileSync(join(root, 'node_modules/.installed'), 'utf8'), / run$/)
 	t.equal(readdirSync(join(root, '.install')).length, 1, 'the lock does not grow')
 })
 
-void t.test('a Node that is too old, where none is installed, says what is needed', async (t) => {
+void t.test('without an installed Node, a version that is too old is refused', async (t) => {
 	const root = makeClone(t)
 	const older = join(root, 'older.mjs')
 	writeFileSync(
@@ -148,39 +149,39 @@ void t.test('a Node that is too old, where none is installed, says what is neede
 	t.notMatch(started.text(), 'running')
 })
 
-void t.test('the lock of a killed process is free; while its npm still runs, it is not', async (t) => {
+void t.test('the lock of a killed process is free once its npm has ended, too', async (t) => {
 	const root = makeClone(t)
-	// In the place of npm, a program that never ends.
+	// A program in place of npm that never ends.
 	const stuck = join(root, 'stuck.mjs')
 	writeFileSync(stuck, "console.error('npm', process.pid); setInterval(() => {}, 1000)")
 	const first = launch(t, root, 'start', { npm_execpath: stuck })
-	const npm = Number((await first.says(/^npm \d+$/m)).slice(4))
+	const npm = Number((await first.shows(/^npm \d+$/m)).slice(4))
 	const second = launch(t, root, 'start')
-	await second.says(
+	await second.shows(
 		new RegExp(`Waiting for process ${first.pid}, which installs packages or builds the bundle in ${root}`),
 	)
 	process.kill(first.pid, 'SIGKILL')
-	await second.says(new RegExp(`Waiting for process ${npm},`))
-	t.notOk(installs(second))
+	await second.shows(new RegExp(`Waiting for process ${npm},`))
+	t.notOk(hasInstalled(second))
 	process.kill(npm, 'SIGKILL')
-	await second.says(/^running$/m)
-	t.ok(installs(second))
+	await second.shows(/^running$/m)
+	t.ok(hasInstalled(second))
 })
 
-void t.test('packages that are in use are not replaced, and those for development are added to them', async (t) => {
+void t.test('packages in use are not replaced, and development packages can be added to them', async (t) => {
 	const root = makeClone(t)
 	pinNode(root)
 	const gateway = launch(t, root, 'start')
-	await gateway.says(/^running$/m)
+	await gateway.shows(/^running$/m)
 	const used = statSync(join(root, 'node_modules/node/bin/node')).ino
 	const checks = launch(t, root, 'docs')
 	await checks.ended
-	t.notOk(installs(checks), 'what is installed is enough for that')
+	t.notOk(hasInstalled(checks), 'this task needs no more packages')
 	const tests = launch(t, root, 'bench')
 	await tests.ended
-	t.ok(installs(tests))
+	t.ok(hasInstalled(tests))
 	t.ok(existsSync(join(root, 'node_modules/tap/package.json')), 'added')
-	t.equal(statSync(join(root, 'node_modules/node/bin/node')).ino, used, 'what was there is the same file')
+	t.equal(statSync(join(root, 'node_modules/node/bin/node')).ino, used, 'the installed file is not replaced')
 	t.match(readFileSync(join(root, 'node_modules/.installed'), 'utf8'), / all$/)
 
 	writeLock(root, { hasNode: true, note: 'of another version' })
@@ -189,13 +190,13 @@ void t.test('packages that are in use are not replaced, and those for developmen
 		const refused = launch(t, root, task)
 		t.equal(await refused.ended, 69, task)
 		t.match(refused.text(), /cannot be replaced while they are in use by process \d+ \(core\/main\.ts\)\. .*kill \d+/)
-		t.notOk(installs(refused))
+		t.notOk(hasInstalled(refused))
 		pid = Number(/in use by process (\d+)/.exec(refused.text())?.[1])
 	}
 	t.equal(statSync(join(root, 'node_modules/node/bin/node')).ino, used)
 	process.kill(pid, 'SIGKILL')
 	await gateway.ended
 	const after = launch(t, root, 'start')
-	await after.says(/^running$/m)
-	t.ok(installs(after))
+	await after.shows(/^running$/m)
+	t.ok(hasInstalled(after))
 })

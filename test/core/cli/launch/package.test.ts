@@ -1,6 +1,6 @@
 /**
- * The package, as npm makes and installs it, in an empty folder. The short version puts the packages that it needs beside it by
- * links; the long one, SVC_TEST_PACKAGE=install, installs all of them with npm.
+ * The package, as npm packs and installs it, in an empty folder. The short version links its dependencies; the long one,
+ * SVC_TEST_PACKAGE=install, installs all of them with npm.
  */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,7 +30,7 @@ const env = { ...process.env, npm_config_prefer_offline: 'true', npm_config_audi
 async function install(folder: string): Promise<string> {
 	const packed = ['core/launch.mjs', 'pack', '--pack-destination', folder, '--loglevel=error']
 	await run(process.execPath, packed, { cwd: root, env })
-	t.notOk(existsSync(join(root, 'dist/types')), 'in the clone the sources are the types')
+	t.notOk(existsSync(join(root, 'dist/types')), 'the generated types are not left in the clone')
 	const name = readdirSync(folder).find((one) => one.endsWith('.tgz')) as string
 	const archive = join(folder, name)
 	if (process.env.SVC_TEST_PACKAGE === 'install') {
@@ -47,13 +47,13 @@ async function install(folder: string): Promise<string> {
 	return join(modules, 'svc-gateway/core/svc.mjs')
 }
 
-void t.test('the package starts, runs an agent, and checks the plugins of its users', async (t) => {
+void t.test('the package starts, runs an agent, and checks plugins', async (t) => {
 	const folder = realpathSync(mkdtempSync(join(tmpdir(), 'svc-package-')))
 	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 	const svcFile = await install(folder)
 	const home = join(folder, 'home')
-	const own = { PATH: process.env.PATH, HOME: folder, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
-	const options = { cwd: folder, env: own }
+	const svcEnv = { PATH: process.env.PATH, HOME: folder, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
+	const options = { cwd: folder, env: svcEnv }
 	const svc = async (...words: string[]): Promise<string> =>
 		(await run(process.execPath, [svcFile, ...words], options)).stdout
 
@@ -83,7 +83,7 @@ void t.test('the package starts, runs an agent, and checks the plugins of its us
 	await svc('config', 'set', 'plugins.greeter', 'true')
 	t.match(await svc('doctor', '--only', 'plugin.failed'), /all \d+ plugins run/)
 
-	// What an editor sees: the types of the package, checked as strictly as the template asks.
+	// As in an editor: the types of the package, checked with the settings of the template.
 	const tsc = join(root, 'node_modules/typescript/bin/tsc')
 	const services = ['auth', 'channels', 'memory', 'runs', 'vault']
 	writeFileSync(
@@ -99,7 +99,7 @@ void t.test('the package starts, runs an agent, and checks the plugins of its us
 	gateway.kill('SIGTERM')
 	await ended
 
-	// As packed by npm alone: from a clone without a bundle.
+	// A package that npm alone packed, from a clone without a bundle.
 	rmSync(join(realpathSync(svcFile), '../../dist'), { recursive: true })
-	t.match(await svc('agents', '--help'), 'svc agents create', 'without a bundle, it makes one')
+	t.match(await svc('agents', '--help'), 'svc agents create', 'without a bundle, it builds one')
 })

@@ -1,4 +1,4 @@
-/** `svc plugins check` finds what is wrong with a plugin, without a gateway of the user's. */
+/** `svc plugins check` finds faults in a plugin, without a running gateway. */
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,7 +8,7 @@ import { inspect } from '../../../../core/cli/plugin/inspect.ts'
 import { svcFor } from '../../../support/cli.ts'
 import { makeHome } from '../../../support/gateway.ts'
 
-/** A plugin's code, what must be found in it (none: nothing), and whether the gateway would leave it out. */
+/** A plugin's code, the expected findings (default none), and whether the gateway would run it. */
 const cases: Record<
 	string,
 	{
@@ -17,7 +17,7 @@ const cases: Record<
 		doctor?: string
 		found?: [problem: RegExp, fix: RegExp][]
 		valid?: boolean
-		/** Inspected by `svc plugins check`, with these arguments; the others, which cannot end this process, in this process. */
+		/** Arguments of `svc plugins check`. Default: inspected in this process, which is faster but does not survive every plugin. */
 		args?: string[]
 		file?: string
 	}
@@ -143,7 +143,7 @@ const cases: Record<
 	},
 }
 
-void t.test('what is wrong with a plugin, and what to change', async (t) => {
+void t.test('each fault is found, with a fix', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const svc = svcFor({ home })
@@ -183,7 +183,7 @@ void t.test('what is wrong with a plugin, and what to change', async (t) => {
 	}
 })
 
-void t.test('for people; and the home stays as it is', async (t) => {
+void t.test('a valid plugin is reported in one line, and the home does not change', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const svc = svcFor({ home })
@@ -196,7 +196,7 @@ void t.test('for people; and the home stays as it is', async (t) => {
 	t.equal((await svc(['plugins', 'check', 'fine', '--settings', '3'])).code, exitCodes.usage)
 })
 
-/** Everything below a folder. Links are not followed: a plugin has one to the whole gateway. */
+/** All paths below a folder. Links are not followed: a plugin has one to the gateway's package. */
 function entriesOf(folder: string): string[] {
 	return readdirSync(folder, { withFileTypes: true }).flatMap((one) => {
 		const path = join(folder, one.name)

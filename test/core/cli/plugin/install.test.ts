@@ -1,8 +1,6 @@
-/** `svc plugins install` and `remove`, with npm itself, from folders and archives: no registry is needed. */
-import { once } from 'node:events'
+/** `svc plugins install` and `remove`, with npm itself, from folders and archives, without a registry. */
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { create } from 'tar'
@@ -11,11 +9,12 @@ import { exitCodes } from '../../../../core/cli/contract.ts'
 import { svcFor as svcWithout } from '../../../support/cli.ts'
 import type { Svc } from '../../../support/cli.ts'
 import { makeHome, startGateway } from '../../../support/gateway.ts'
+import { listenOnLoopback } from '../../../support/loopback.ts'
 
 void t.test(
 	'a plugin with a dependency is installed, upgraded, restored after a kill and removed while a gateway runs',
 	async (t) => {
-		const { home, src } = placeFor(t)
+		const { home, src } = setUp(t)
 		write(src, 'greeting/package.json', {
 			name: 'greeting',
 			version: '1.0.0',
@@ -49,13 +48,13 @@ void t.test(
 		const gateway = await startGateway({ home })
 		t.teardown(() => gateway.stop())
 		const svc = svcFor({ home, url: gateway.url })
-		const told = async (): Promise<string> => (await svc(['run', 'ada', '/tool notes.greet'])).stdout
+		const greeting = async (): Promise<string> => (await svc(['run', 'ada', '/tool notes.greet'])).stdout
 		await svc(['agents', 'create', 'ada'])
 
 		const first = await packed('1.0.0', 'one', { greeting: `file:${src}/greeting` })
-		const asked = await svc(['plugins', 'install', first], { cwd: src })
-		t.equal(asked.code, exitCodes.usage)
-		t.match(asked.stderr, /dependencies: greeting file:.*scripts that are not run: postinstall.*add --yes/s)
+		const unconfirmed = await svc(['plugins', 'install', first], { cwd: src })
+		t.equal(unconfirmed.code, exitCodes.usage)
+		t.match(unconfirmed.stderr, /dependencies: greeting file:.*scripts that are not run: postinstall.*add --yes/s)
 		t.notOk(existsSync(join(home, 'plugins/notes')))
 
 		const installed = await svc(['plugins', 'install', first, '--yes', '--settings', "{mark: '?'}", '--json'], {
@@ -70,23 +69,23 @@ void t.test(
 			replaced: null,
 		})
 		t.match(installed.stderr, 'install scripts of greeting were not run')
-		t.match(await told(), 'Hello one?')
+		t.match(await greeting(), 'Hello one?')
 		t.strictSame(hidden(home), [])
 
-		// What fails to install leaves the older version.
+		// A version that does not load leaves the older one installed.
 		const broken = await packed('1.1.0', "one'; throw new Error('no'); '")
 		const refused = await svc(['plugins', 'install', broken, '--yes'], { cwd: src })
 		t.equal(refused.code, exitCodes.failed)
 		t.match(refused.stderr, 'nothing was installed')
-		t.match(await told(), 'Hello one?')
+		t.match(await greeting(), 'Hello one?')
 		t.strictSame(hidden(home), [])
 
 		const second = await svc(['plugins', 'install', await packed('2.0.0', 'two'), '--yes'], { cwd: src })
 		t.equal(second.code, 0, second.stderr)
 		t.match(second.stdout, 'notes 2.0.0, in place of 1.0.0')
-		t.match(await told(), 'Hello two?', 'with the settings from before')
+		t.match(await greeting(), 'Hello two?', 'with the settings from before')
 
-		// As a kill between the two moves leaves it.
+		// As after a kill between the two moves.
 		renameSync(join(home, 'plugins/notes'), join(home, 'plugins/.old-notes'))
 		const absent = await svc(['plugins', 'install', './nothing-here', '--yes'], { cwd: src })
 		t.equal(absent.code, exitCodes.not_found)
@@ -104,8 +103,8 @@ void t.test(
 	},
 )
 
-void t.test('the path of a folder needs no ./, and one that is no package is to be copied', async (t) => {
-	const { home, src } = placeFor(t)
+void t.test('a folder needs no ./, and one without package.json is refused with advice to copy it', async (t) => {
+	const { home, src } = setUp(t)
 	const svc = svcFor({ home })
 	write(src, 'more/mine/index.js', "export default { name: 'mine' }")
 	const bare = await svc(['plugins', 'install', 'more/mine', '--yes'], { cwd: src })
@@ -118,27 +117,26 @@ void t.test('the path of a folder needs no ./, and one that is no package is to 
 	t.strictSame(hidden(home), [])
 })
 
-void t.test('where the registry has no package of a name but a folder has it, the hint is ./', async (t) => {
-	const { home, src } = placeFor(t)
-	const registry = createServer((_, response) => response.writeHead(404).end()).listen(0, '127.0.0.1')
-	await once(registry, 'listening')
-	t.teardown(() => registry.close())
-	const { port } = registry.address() as AddressInfo
-	const env = { PATH: process.env.PATH, npm_config_registry: `http://127.0.0.1:${port}/` }
+void t.test('for an unknown package whose name is that of a folder, the hint is ./', async (t) => {
+	const { home, src } = setUp(t)
+	const registry = createServer((_, response) => response.writeHead(404).end())
+	const { url, stop } = await listenOnLoopback(registry)
+	t.teardown(stop)
+	const env = { PATH: process.env.PATH, npm_config_registry: `${url}/` }
 	const install = () => svcWithout({ home })(['plugins', 'install', 'mine', '--yes'], { cwd: src, env })
 	const unknown = await install()
 	t.equal(unknown.code, exitCodes.not_found)
 	t.notMatch(unknown.stderr, './mine')
 	t.match(unknown.stderr, /^svc: npm: Not Found - GET http\S+mine\b/m)
-	t.notMatch(unknown.stderr, /\b404\b|tarball|\be404/i, 'only what tells something')
+	t.notMatch(unknown.stderr, /\b404\b|tarball|\be404/i, 'only the informative part')
 	write(src, 'mine/package.json', { name: 'mine', version: '1.0.0', type: 'module' })
 	const meant = await install()
 	t.equal(meant.code, exitCodes.not_found)
 	t.match(meant.stderr, 'to install the folder mine: svc plugins install ./mine')
 })
 
-void t.test('folders that were not installed stay', async (t) => {
-	const { home, src } = placeFor(t)
+void t.test('a folder that was not installed is neither replaced nor removed', async (t) => {
+	const { home, src } = setUp(t)
 	const svc = svcFor({ home })
 	write(src, 'mine/package.json', { name: 'mine', version: '1.0.0', type: 'module' })
 	write(src, 'mine/index.js', "export default { name: 'mine' }")
@@ -157,23 +155,23 @@ void t.test('folders that were not installed stay', async (t) => {
 	t.match(broken.stderr, 'the file cannot be changed while it contains an error')
 })
 
-void t.test('a built-in plugin is not removed; where it can be switched off, it is said how', async (t) => {
-	const { home } = placeFor(t)
+void t.test('a built-in plugin is not removed, with the command that switches it off', async (t) => {
+	const { home } = setUp(t)
 	const svc = svcFor({ home })
 	write(home, 'config/gateway.yaml', 'plugins: {memory: false}\n')
-	for (const [name, says] of [
+	for (const [name, advice] of [
 		['agents', 'to switch it off: svc config set plugins.agents false'],
 		['memory', 'to switch it off: svc config set plugins.memory false'],
 		['auth', 'the gateway cannot run without it'],
 	] as const) {
 		const { code, stderr } = await svc(['plugins', 'remove', name, '--yes'])
 		t.equal(code, exitCodes.usage)
-		t.match(stderr, `the plugin ${name} is built in, so it cannot be removed; ${says}`)
+		t.match(stderr, `the plugin ${name} is built in, so it cannot be removed; ${advice}`)
 	}
 	t.equal(readFileSync(join(home, 'config/gateway.yaml'), 'utf8'), 'plugins: {memory: false}\n')
 })
 
-function placeFor(t: Test): { home: string; src: string } {
+function setUp(t: Test): { home: string; src: string } {
 	const folder = makeHome()
 	t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
 	const [home, src] = [join(folder, 'home'), join(folder, 'src')]
@@ -186,13 +184,13 @@ function write(folder: string, path: string, content: string | object): void {
 	writeFileSync(join(folder, path), typeof content === 'string' ? content : JSON.stringify(content))
 }
 
-/** With a PATH, on which npm is found. */
-function svcFor(place: Parameters<typeof svcWithout>[0]): Svc {
-	const svc = svcWithout(place)
+/** With a PATH, so that npm is found. */
+function svcFor(options: Parameters<typeof svcWithout>[0]): Svc {
+	const svc = svcWithout(options)
 	return (argv, options = {}) => svc(argv, { ...options, env: { PATH: process.env.PATH } })
 }
 
-/** What an installation leaves in the folder of plugins beside them. */
+/** Leftovers of an installation in the folder of plugins. */
 function hidden(home: string): string[] {
 	return readdirSync(join(home, 'plugins')).filter((name) => name.startsWith('.'))
 }

@@ -1,4 +1,4 @@
-/** `svc plugins new` and `svc plugins test`: the folder works, type-checks, and its tests run without anything else. */
+/** `svc plugins new` and `svc plugins test`: the new folder runs, type-checks and passes its tests as it is. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,9 +12,9 @@ import { makeHome, startGateway } from '../../../support/gateway.ts'
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
 void t.test(
-	'a new plugin passes its tests and runs, beside a link to another gateway and with nothing overwritten',
+	'a new plugin passes its tests and runs, also with a broken link to the gateway, and is not overwritten',
 	async (t) => {
-		const { home, svc } = placeFor(t)
+		const { home, svc } = setUp(t)
 		const made = await svc(['plugins', 'new', 'my-notes', '--json'])
 		t.equal(made.code, 0, made.stderr)
 		const folder = join(home, 'plugins/my-notes')
@@ -43,8 +43,8 @@ void t.test(
 	},
 )
 
-void t.test('a new channel passes the suite of channels, which notices a fault', async (t) => {
-	const { home, svc } = placeFor(t)
+void t.test('a new channel passes the channel contract suite, which detects a fault', async (t) => {
+	const { home, svc } = setUp(t)
 	const made = await svc(['plugins', 'new', 'my-chat', '--channel', '--into', 'src'])
 	t.equal(made.code, 0)
 	t.match(made.stderr, 'svc channels add my_chat')
@@ -59,8 +59,8 @@ void t.test('a new channel passes the suite of channels, which notices a fault',
 	t.match(broken.stdout, 'a wrong token is `refused`')
 })
 
-void t.test('a new plugin and a new channel type-check, by the contract, hapi and joi', async (t) => {
-	const { home, svc } = placeFor(t)
+void t.test('a new plugin and a new channel type-check against the contract, hapi and joi', async (t) => {
+	const { home, svc } = setUp(t)
 	await svc(['plugins', 'new', 'my-notes', '--into', home])
 	await svc(['plugins', 'new', 'my-chat', '--channel', '--into', home])
 	await svc(['plugins', 'new', 'typed', '--into', home])
@@ -79,7 +79,7 @@ void t.test('a new plugin and a new channel type-check, by the contract, hapi an
 		.replace('} satisfies', "http(server) { server\n.root({ method: 'GET' }) },\n} satisfies")
 	writeFileSync(file, text)
 	const lines = text.split('\n')
-	// The three are checked at once, as each would be: their settings are the same.
+	// All three are checked at once, since their compiler settings are the same.
 	const settings = ['my-notes', 'my-chat', 'typed'].map((name) =>
 		readFileSync(join(home, name, 'tsconfig.json'), 'utf8'),
 	)
@@ -96,20 +96,20 @@ void t.test('a new plugin and a new channel type-check, by the contract, hapi an
 	for (const line of right) t.notOk(found.includes(line), line)
 })
 
-void t.test('names and folders that cannot be used', async (t) => {
-	const { svc } = placeFor(t)
+void t.test('invalid names and missing folders are refused', async (t) => {
+	const { svc } = setUp(t)
 	t.equal((await svc(['plugins', 'new', 'agents'])).code, exitCodes.conflict)
 	t.equal((await svc(['plugins', 'new', 'My Notes'])).code, exitCodes.usage)
 	t.equal((await svc(['plugins', 'test', 'nowhere'])).code, exitCodes.not_found)
 })
 
-function placeFor(t: Test) {
+function setUp(t: Test) {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	return { home, svc: svcFor({ home }) }
 }
 
-/** What `tsc` says; '' where it finds nothing. */
+/** The output of `tsc`; empty if there are no errors. */
 function typeErrors(folder: string): string {
 	const tsc = join(root, 'node_modules/typescript/bin/tsc')
 	return spawnSync(process.execPath, [tsc, '-p', folder], { cwd: folder, encoding: 'utf8' }).stdout

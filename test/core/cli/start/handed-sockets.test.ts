@@ -1,10 +1,10 @@
-/** Sockets that are handed over by systemd's protocol: which descriptor is for which address. */
+/** Sockets passed by systemd's protocol: which descriptor is for which address. */
 import t from 'tap'
 import { handedSockets } from '../../../../core/cli/start/handed-sockets.ts'
 
 const handed = (env: NodeJS.ProcessEnv): [string, number][] => [...handedSockets(env)]
 
-void t.test('descriptors go by their names, else by their order', (t) => {
+void t.test('descriptors are assigned by name, or else by order', (t) => {
 	t.strictSame(handed({}), [])
 	t.strictSame(handed({ LISTEN_FDS: '0' }), [])
 	t.strictSame(handed({ LISTEN_FDS: '1' }), [['main', 3]])
@@ -21,7 +21,7 @@ void t.test('descriptors go by their names, else by their order', (t) => {
 	t.end()
 })
 
-void t.test('those of another process are not ours, and no child is told of them', (t) => {
+void t.test('descriptors for another process are ignored, and the variables are removed', (t) => {
 	t.strictSame(handed({ LISTEN_FDS: '1', LISTEN_PID: '1' }), [])
 	t.strictSame(handed({ LISTEN_FDS: '1', LISTEN_PID: String(process.pid) }), [['main', 3]])
 	const env = { LISTEN_FDS: '1', LISTEN_FDNAMES: 'main', LISTEN_PID: '1', HOME: '/' }
