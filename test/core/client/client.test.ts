@@ -1,12 +1,11 @@
-/** The client library against servers that answer as gateways do, or as what stands in front of one. */
+/** The client library against servers that behave like a gateway or a proxy. */
 import { createServer } from 'node:http'
 import type { IncomingMessage, RequestListener } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
+import { listenOnLoopback } from '../../support/loopback.ts'
 
-/** Its types need files that are generated. */
+/** Imported by URL, since its types need generated files. */
 const { createGateway } = await import(new URL('../../../core/client/index.ts', import.meta.url).href)
 
 const frame = (id: number, event_type: string): string => `id: ${id}\ndata: ${JSON.stringify({ event_type })}\n\n`
@@ -17,20 +16,17 @@ async function serve(t: Test, answer: RequestListener): Promise<{ url: string; r
 	const server = createServer((request, response) => {
 		requests.push(request)
 		answer(request, response)
-	}).listen(0, '127.0.0.1')
-	t.teardown(() => {
-		server.close()
-		server.closeAllConnections()
 	})
-	await once(server, 'listening')
-	return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	return { url, requests }
 }
 
 async function typesOf(events: AsyncIterable<{ event_type: string }>): Promise<string[]> {
 	return (await Array.fromAsync(events)).map(({ event_type }) => event_type)
 }
 
-void t.test('the token goes to the address of the gateway alone', async (t) => {
+void t.test('the token is sent only to the address of the gateway', async (t) => {
 	const other = await serve(t, (_, response) => void response.writeHead(404).end())
 	const { url, requests } = await serve(t, ({ method }, response) => {
 		if (method === 'POST')
@@ -51,13 +47,13 @@ void t.test('the token goes to the address of the gateway alone', async (t) => {
 	t.strictSame(other.requests, [])
 })
 
-void t.test('a token that cannot be one is refused without showing it', (t) => {
+void t.test('a malformed token is refused and not shown', (t) => {
 	const token = 'svc_first\nsvc_second'
 	t.throws(() => createGateway({ url: 'http://127.0.0.1:1', token }), { message: /^(?!.*svc_).*token/s })
 	t.end()
 })
 
-void t.test('whatever Retry-After says, attempts come at intervals', async (t) => {
+void t.test('attempts are at intervals, even with an invalid Retry-After', async (t) => {
 	for (const later of ['Wed, 21 Oct 2026 07:28:00 GMT', '99999999999']) {
 		const { url, requests } = await serve(
 			t,
@@ -69,7 +65,7 @@ void t.test('whatever Retry-After says, attempts come at intervals', async (t) =
 		const reading = typesOf(createGateway({ url }).run('ada', { prompt: 'hello' }, options))
 		reading.catch(() => {})
 		await refused.promise
-		// Its next attempt would come within a millisecond.
+		// Without the interval, the next attempt would arrive within a millisecond.
 		await new Promise((resolve) => setTimeout(resolve, 100))
 		stop.abort(new Error('enough'))
 		await t.rejects(reading, { message: 'enough' })
@@ -85,7 +81,7 @@ void t.test('an event of more than 16 Mi characters ends the connection', async 
 	await t.rejects(typesOf(events), { code: 'stream_lost', cause: { message: /buffer size/ } })
 })
 
-void t.test('a filter that is undefined is none', async (t) => {
+void t.test('an undefined filter is ignored', async (t) => {
 	const { url, requests } = await serve(t, (_, response) => void response.writeHead(200, begun).end(frame(1, 'any')))
 	for await (const { position } of createGateway({ url }).events({ agent_id: 'ada', run_id: undefined })) {
 		t.equal(position, '1')

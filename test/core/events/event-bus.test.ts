@@ -15,28 +15,28 @@ function open(): { bus: EventBus & Disposable; log: EventLog } {
 }
 
 const about = (event_type: string, payload: Record<string, unknown> = {}) => ({ event_type, payload })
-const typesOf = (heard: Delivery[]): string[] => heard.map(({ event }) => event.event_type)
+const typesOf = (received: Delivery[]): string[] => received.map(({ event }) => event.event_type)
 
 void t.test('an event of the gateway has no agent, no run and the sequence 0', async (t) => {
 	const { bus } = open()
-	const heard: Delivery[] = []
-	bus.subscribe({}, (one) => heard.push(one))
+	const received: Delivery[] = []
+	bus.subscribe({}, (one) => received.push(one))
 	await bus.emit(about('gateway.started', { version: '1' }))
-	t.match(heard[0]?.event, { agent_id: null, run_id: null, sequence: 0, payload: { version: '1' } })
-	t.match(heard[0]?.event.event_id, /^[0-9a-f]{8}-[0-9a-f]{4}-7/)
+	t.match(received[0]?.event, { agent_id: null, run_id: null, sequence: 0, payload: { version: '1' } })
+	t.match(received[0]?.event.event_id, /^[0-9a-f]{8}-[0-9a-f]{4}-7/)
 })
 
 void t.test('an event of an agent outside a run names the agent', async (t) => {
 	const { bus } = open()
-	const heard: Delivery[] = []
-	bus.subscribe({ agent_id: 'ada' }, (one) => heard.push(one))
+	const received: Delivery[] = []
+	bus.subscribe({ agent_id: 'ada' }, (one) => received.push(one))
 	await bus.emit(about('agent.created'), 'ada')
 	await bus.emit(about('agent.created'), 'bob')
-	t.match(heard, [{ event: { agent_id: 'ada', run_id: null, sequence: 0 } }])
-	t.equal(heard.length, 1)
+	t.match(received, [{ event: { agent_id: 'ada', run_id: null, sequence: 0 } }])
+	t.equal(received.length, 1)
 })
 
-void t.test('an emitted event is in the log before anybody hears it', async (t) => {
+void t.test('an event is in the log before it is delivered', async (t) => {
 	const { bus, log } = open()
 	const found: Promise<boolean>[] = []
 	bus.subscribe({}, ({ cursor }) => {
@@ -48,7 +48,7 @@ void t.test('an emitted event is in the log before anybody hears it', async (t) 
 	t.same(await Promise.all(found), [true, true])
 })
 
-void t.test('listeners hear what their filter lets through and nothing else', async (t) => {
+void t.test('a subscriber receives only the events that match its filter', async (t) => {
 	const { bus } = open()
 	const filters = {
 		all: {},
@@ -59,9 +59,9 @@ void t.test('listeners hear what their filter lets through and nothing else', as
 		list: { types: ['run.started', 'message.user'] },
 		agentAndType: { agent_id: 'bob', types: ['run.started'] },
 	}
-	const heard = Object.fromEntries(Object.keys(filters).map((name) => [name, [] as string[]]))
+	const received = Object.fromEntries(Object.keys(filters).map((name) => [name, [] as string[]]))
 	for (const [name, filter] of Object.entries(filters))
-		bus.subscribe(filter, ({ event }) => heard[name]?.push(`${event.run_id ?? '-'} ${event.event_type}`))
+		bus.subscribe(filter, ({ event }) => received[name]?.push(`${event.run_id ?? '-'} ${event.event_type}`))
 
 	const r1 = await openRun(bus, { run_id: 'r1', agent_id: 'ada' })
 	const r2 = await openRun(bus, { run_id: 'r2', agent_id: 'bob' })
@@ -71,7 +71,7 @@ void t.test('listeners hear what their filter lets through and nothing else', as
 	await r2.append([about('message.assistant')])
 	await bus.emit(about('messages.odd'))
 
-	t.same(heard, {
+	t.same(received, {
 		all: [
 			'r1 run.started',
 			'r1 message.user',
@@ -89,118 +89,111 @@ void t.test('listeners hear what their filter lets through and nothing else', as
 	})
 })
 
-void t.test('a listener that left hears nothing more, not even the event that others are just hearing', async (t) => {
+void t.test('an unsubscribed listener receives nothing more, not even the event being delivered', async (t) => {
 	const { bus } = open()
-	let heard = 0
-	const leaving: (() => void)[] = []
-	bus.subscribe({}, () => {
-		for (const leave of leaving) leave()
-	})
-	leaving.push(bus.subscribe({}, () => heard++))
+	let received = 0
+	let unsubscribe = (): void => {}
+	bus.subscribe({}, () => unsubscribe())
+	unsubscribe = bus.subscribe({}, () => received++)
 	await bus.emit(about('one'))
-	t.equal(heard, 0)
+	t.equal(received, 0)
 })
 
-void t.test('a listener that comes while others hear an event does not hear that one', async (t) => {
+void t.test('a listener that subscribes during a delivery does not receive that event', async (t) => {
 	const { bus } = open()
 	const late: Delivery[] = []
-	let came = false
+	let isSubscribed = false
 	bus.subscribe({}, () => {
-		if (!came) bus.subscribe({}, (one) => late.push(one))
-		came = true
+		if (!isSubscribed) bus.subscribe({}, (one) => late.push(one))
+		isSubscribed = true
 	})
 	await bus.emit(about('one'))
 	await bus.emit(about('two'))
 	t.same(typesOf(late), ['two'])
 })
 
-void t.test('one listener leaving leaves the others of the same run and agent alone', async (t) => {
+void t.test('unsubscribing one listener does not affect others of the same run and agent', async (t) => {
 	const { bus } = open()
-	const heard: string[] = []
-	const leave = bus.subscribe({ run_id: 'r1' }, () => heard.push('left'))
-	bus.subscribe({ run_id: 'r1' }, () => heard.push('run'))
-	bus.subscribe({ agent_id: 'ada' }, () => heard.push('agent'))
-	leave()
-	leave()
+	const received: string[] = []
+	const unsubscribe = bus.subscribe({ run_id: 'r1' }, () => received.push('unsubscribed'))
+	bus.subscribe({ run_id: 'r1' }, () => received.push('run'))
+	bus.subscribe({ agent_id: 'ada' }, () => received.push('agent'))
+	unsubscribe()
+	unsubscribe()
 	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	await run.append([about('run.started')])
-	t.same(heard, ['run', 'agent'])
+	t.same(received, ['run', 'agent'])
 })
 
-void t.test('a listener that throws keeps nobody else from hearing', async (t) => {
+void t.test('a listener that throws does not affect the others', async (t) => {
 	const { bus } = open()
-	const heard: Delivery[] = []
+	const received: Delivery[] = []
 	bus.subscribe({}, () => {
 		throw new Error('broken')
 	})
-	bus.subscribe({}, (one) => heard.push(one))
+	bus.subscribe({}, (one) => received.push(one))
 	await bus.emit(about('one'))
 	await bus.emit(about('two'))
-	t.same(typesOf(heard), ['one', 'two'])
+	t.same(typesOf(received), ['one', 'two'])
 })
 
-void t.test('a delivery says where to go on, and reading from there gives what came behind it', async (t) => {
+void t.test('reading from the cursor of a delivery returns the events after it', async (t) => {
 	const { bus } = open()
-	const heard: Delivery[] = []
-	bus.subscribe({}, (one) => heard.push(one))
+	const received: Delivery[] = []
+	bus.subscribe({}, (one) => received.push(one))
 	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	await run.append([about('a'), about('b'), about('c')])
 	await run.append([about('d')])
-	for (const [index, { cursor }] of heard.entries()) {
+	for (const [index, { cursor }] of received.entries()) {
 		const { entries } = await bus.read({}, cursor, 10)
 		t.same(
 			entries.map(({ event }) => event.event_type),
 			['a', 'b', 'c', 'd'].slice(index + 1),
 		)
 	}
-	t.equal(bus.head(), heard.at(-1)?.cursor)
+	t.equal(bus.head(), received.at(-1)?.cursor)
 })
 
-void t.test('an event that is not kept goes out with the position of what was kept before it', async (t) => {
+void t.test('a live event that is not stored has the cursor of the stored event before it', async (t) => {
 	const { bus } = open()
-	const heard: Delivery[] = []
-	bus.subscribe({}, (one) => heard.push(one))
+	const received: Delivery[] = []
+	bus.subscribe({}, (one) => received.push(one))
 	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	void run.append([about('model.request')])
 	run.live(about('model.stream'))
 	await run.append([about('model.response')])
-	t.same(typesOf(heard), ['model.request', 'model.stream', 'model.response'])
-	t.equal(heard[1]?.cursor, heard[0]?.cursor)
+	t.same(typesOf(received), ['model.request', 'model.stream', 'model.response'])
+	t.equal(received[1]?.cursor, received[0]?.cursor)
 	t.same(
 		(await bus.read({}, null, 10)).entries.map(({ event }) => event.event_type),
 		['model.request', 'model.response'],
 	)
 })
 
-void t.test('the JSON of a delivery is made once for all listeners', async (t) => {
+void t.test('the JSON of a delivery is built once for all listeners', async (t) => {
 	const { bus } = open()
-	const made: string[] = []
-	let looked = 0
-	const payload = {
-		toJSON() {
-			looked++
-			return { seen: looked }
-		},
-	}
-	bus.subscribe({}, (one) => made.push(one.json()))
-	bus.subscribe({}, (one) => made.push(one.json(), one.json()))
+	const texts: string[] = []
+	let count = 0
+	const payload = { toJSON: () => ({ count: ++count }) }
+	bus.subscribe({}, (one) => texts.push(one.json()))
+	bus.subscribe({}, (one) => texts.push(one.json(), one.json()))
 	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	run.live(about('model.stream', payload))
 	await run.append([about('end')])
-	t.match(made[0], /"payload":\{"seen":1\}/)
-	t.same(made.slice(0, 3), [made[0], made[0], made[0]])
+	t.match(texts[0], /"payload":\{"count":1\}/)
+	t.same(texts.slice(0, 3), [texts[0], texts[0], texts[0]])
 })
 
 void t.test('a disposed bus delivers nothing more', async (t) => {
 	const { bus, log } = open()
-	const heard: Delivery[] = []
-	bus.subscribe({}, (one) => heard.push(one))
+	const received: Delivery[] = []
+	bus.subscribe({}, (one) => received.push(one))
 	bus[Symbol.dispose]()
 	await openEventBus(log, logger).emit(about('one'))
-	t.same(heard, [])
+	t.same(received, [])
 })
 
-void t.test('a type belongs to itself, to its family and to everything', async (t) => {
+void t.test('a type matches itself, its family and everything', async (t) => {
 	for (const wanted of ['message.user', 'message.*', '*']) t.ok(isOfType('message.user', wanted), wanted)
 	for (const wanted of ['message.use', 'user', 'message', 'run.*']) t.notOk(isOfType('message.user', wanted), wanted)
 	t.notOk(isOfType('messages.user', 'message.*'))

@@ -1,10 +1,10 @@
-/** Which addresses are public, against Node's own list of blocks. */
+/** The classification of addresses, compared with Node's BlockList. */
 import { BlockList } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
 import { judge } from '../../../core/fetch/addresses.ts'
 
-/** What IANA's registries of special addresses do not call globally reachable, and what else may not be reached. */
+/** Blocks that are not globally reachable by IANA's registries of special addresses, and others that we refuse. */
 const special = { ipv4: new BlockList(), ipv6: new BlockList() }
 const blocks4 = `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
 	192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24
@@ -22,7 +22,7 @@ add(blocks6, 'ipv6')
 const numbers4 = blocks4.split(/\s+/).map((block) => block.split('/')[0] ?? '')
 const ipv4 = fc.oneof(
 	fc.ipV4(),
-	// Around the edges of the blocks, where a mistake would be.
+	// Around the edges of the blocks, where mistakes are likely.
 	fc.tuple(fc.constantFrom(...numbers4), fc.integer({ min: -3, max: 3 })).map(([net, step]) => {
 		const number = net.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
 		const near = (number + step + 2 ** 32) % 2 ** 32
@@ -39,7 +39,7 @@ const ipv6 = fc
 	)
 	.map(([a, b, c, rest]) => [a, b, c, ...rest].join(':'))
 
-void t.test('an IPv4 address is public where no special block has it, also as an IPv4-mapped one', async (t) => {
+void t.test('an IPv4 address is public unless a special block contains it, also if IPv4-mapped', async (t) => {
 	let open = 0
 	fc.assert(
 		fc.property(ipv4, (address) => {
@@ -52,7 +52,7 @@ void t.test('an IPv4 address is public where no special block has it, also as an
 	t.ok(open > 100, `${open} were public`)
 })
 
-void t.test('an IPv6 address is public where no special block has it', async (t) => {
+void t.test('an IPv6 address is public unless a special block contains it', async (t) => {
 	let open = 0
 	fc.assert(
 		fc.property(ipv6, (address) => {
@@ -65,7 +65,7 @@ void t.test('an IPv6 address is public where no special block has it', async (t)
 	t.ok(open > 100, `${open} were public`)
 })
 
-void t.test('what may be private is told from what is never reached', async (t) => {
+void t.test('private addresses differ from those that are always forbidden', async (t) => {
 	const kinds = {
 		public: ['1.1.1.1', '8.8.8.8', '172.15.255.255', '172.32.0.0', '2606:4700:4700::1111', '::ffff:8.8.8.8'],
 		private: ['127.0.0.1', '::1', '10.1.2.3', '192.168.1.1', '100.64.0.1', 'fd12::1', '::ffff:10.0.0.1'],
