@@ -9,22 +9,22 @@ const MIB = 1024 * 1024
 const SHARE = 32 * MIB
 const bodyOf = (length: number): Buffer<ArrayBuffer> => Buffer.from(JSON.stringify({ text: 'a'.repeat(length) }))
 const large = bodyOf(MIB)
-/** Made once: it takes longer to make than to send. */
+/** Built once, since that takes longer than to send it. */
 const largest = bodyOf(30 * MIB)
 
-/** Its route takes bodies of 32 MiB and answers when it is released. */
+/** Its routes accept bodies of 32 MiB, except those under /ordinary, and respond or stay open. */
 const plugin = `import { bodyUsed } from ${JSON.stringify(new URL('../../../core/http/body-budget.ts', import.meta.url).href)}
-export default { name: 'taker', http(server) {
+export default { name: 'reader', http(server) {
 	const route = (path, handler) => server.route({ method: 'POST', path, handler, options: { payload: { maxBytes: ${SHARE} } } })
-	route('/at-once', () => 'taken')
-	server.route({ method: 'POST', path: '/ordinary', handler: () => 'taken' })
+	route('/at-once', () => 'done')
+	server.route({ method: 'POST', path: '/ordinary', handler: () => 'done' })
 	server.route({ method: 'POST', path: '/ordinary/held', handler: (request, h) => (request.raw.res.write('open'), h.abandon) })
 	route('/fail', () => { throw new Error('broken') })
 	route('/stream', (request, h) => (bodyUsed(request), bodyUsed(request), request.raw.res.write('open'), h.abandon))
 } }`
 
-void t.test('large bodies share a budget of bytes, which is given back however a request ends', async (t) => {
-	const host = await startHost(t.testdir(), { 'taker/index.js': plugin }, { taker: {} })
+void t.test('large bodies share a budget of bytes, which is released however a request ends', async (t) => {
+	const host = await startHost(t.testdir(), { 'reader/index.js': plugin }, { reader: {} })
 	t.teardown(() => host.stop())
 	const { port } = new URL(host.gateway.status.url('main') ?? '')
 
@@ -56,12 +56,12 @@ void t.test('large bodies share a budget of bytes, which is given back however a
 		t.equal(refused.headers.get('retry-after'), '2')
 		t.match(await refused.json(), { code: 'unavailable' })
 		t.equal((await post('/at-once', bodyOf(1000))).status, 200, 'small bodies are not counted')
-		const waits = post('/at-once', large)
+		const waiting = post('/at-once', large)
 		for (const socket of sockets) socket.resetAndDestroy()
-		t.equal((await waits).status, 200, 'one that waits gets the share of an aborted request')
+		t.equal((await waiting).status, 200, 'a waiting request gets the share of an aborted one')
 	}
-	// More than the budget in a row: each gives its share back.
-	for (let taken = 0; taken <= BUDGET_BYTES; taken += largest.length) {
+	// In total more than the budget: each releases its share.
+	for (let bytes = 0; bytes <= BUDGET_BYTES; bytes += largest.length) {
 		t.equal((await post('/fail', largest)).status, 500)
 		const stream = await post('/stream', largest)
 		t.equal(stream.status, 200)
@@ -71,17 +71,17 @@ void t.test('large bodies share a budget of bytes, which is given back however a
 	t.equal((await post('/at-once', large)).status, 200, 'a body over the limit takes no share')
 	for (const socket of refused) socket.resetAndDestroy()
 
-	// All but one share is taken: the rest needs less data.
-	const taken = await fill(`Content-Length: ${SHARE}`)
-	taken.pop()?.resetAndDestroy()
+	// Only one share is left, so that the rest of the test needs less data.
+	const occupied = await fill(`Content-Length: ${SHARE}`)
+	occupied.pop()?.resetAndDestroy()
 	const half = bodyOf(MIB / 2)
 	const slow = Array.from({ length: SHARE / MIB }, () => begin(`Content-Length: ${MIB}`, '/ordinary'))
 	await eventually(async () => (await post('/ordinary', half)).status === 503)
 	t.pass('bodies within the ordinary limit count while they are read')
 	t.equal((await post('/ordinary', bodyOf(1000))).status, 200)
-	const waits = post('/ordinary', half)
+	const waiting = post('/ordinary', half)
 	for (const socket of slow) (await socket).resetAndDestroy()
-	t.equal((await waits).status, 200)
+	t.equal((await waiting).status, 200)
 
 	const statuses = new Set<number>()
 	for (let bytes = 0; bytes <= SHARE; bytes += half.length) {
@@ -89,7 +89,7 @@ void t.test('large bodies share a budget of bytes, which is given back however a
 		statuses.add(held.status)
 		t.teardown(() => held.body?.cancel())
 	}
-	t.same([...statuses], [200], 'not while they are answered')
+	t.same([...statuses], [200], 'they do not count while a response is sent')
 
 	const chunk = `${(MIB - 1000).toString(16)}\r\n${'a'.repeat(MIB - 1000)}`
 	const ended = Promise.withResolvers<void>()
@@ -99,6 +99,6 @@ void t.test('large bodies share a budget of bytes, which is given back however a
 		t.teardown(() => socket.destroy())
 	}
 	await ended.promise
-	t.pass('one of unknown length ends where there is no room')
-	for (const socket of taken) socket.destroy()
+	t.pass('a body of unknown length is cut off when the budget is used up')
+	for (const socket of occupied) socket.destroy()
 })

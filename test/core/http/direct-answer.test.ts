@@ -1,4 +1,4 @@
-/** Answers that are sent without hapi look the same to clients. */
+/** Responses that are sent without hapi are the same for clients. */
 import net from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Server, ServerRoute } from '@hapi/hapi'
@@ -52,7 +52,7 @@ const routes: ServerRoute[] = [
 	},
 ]
 
-/** Collects the requests that were answered without hapi. */
+/** Records the requests that were answered without hapi. */
 function directAnswersOf(hapi: Server): string[] {
 	const found: string[] = []
 	hapi.events.on('response', ({ response, path, method }) => {
@@ -61,7 +61,7 @@ function directAnswersOf(hapi: Server): string[] {
 	return found
 }
 
-void t.test('an answer is the same whoever sends it', async (t) => {
+void t.test('a response is the same with and without hapi', async (t) => {
 	const ours = await serve(t, routes, { onlyBuiltIn: true })
 	const hapis = await serve(t, routes, { onlyBuiltIn: false })
 	const direct = { ours: directAnswersOf(ours.hapi), hapis: directAnswersOf(hapis.hapi) }
@@ -97,7 +97,7 @@ void t.test('an answer is the same whoever sends it', async (t) => {
 		t.equal(direct.ours.filter((one) => one === `get ${path}`).length, 1, `${path} is compressed by hapi`)
 })
 
-void t.test('pipelined requests are all answered, although the client closes its side after them', async (t) => {
+void t.test('all pipelined requests are answered after the client has closed its side', async (t) => {
 	const { hapi } = await serve(t, routes, { onlyBuiltIn: true })
 	const listeners = new Listeners(openLog({ level: 'silent', format: 'json' }))
 	listeners.current = {
@@ -113,7 +113,7 @@ void t.test('pipelined requests are all answered, although the client closes its
 	t.strictSame(lengths, ['1010', '1011', '1012'])
 })
 
-void t.test('a third-party plugin may use all of hapi on every request', async (t) => {
+void t.test('a third-party plugin can use all of hapi on every request', async (t) => {
 	const watcher = `export default { name: 'watcher', http(server) {
 		const seen = []
 		server.events.on('response', ({ path, response, info }) => seen.push([path, response.statusCode, info.responded > 0]))

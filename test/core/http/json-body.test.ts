@@ -1,4 +1,4 @@
-/** JSON bodies are parsed as hapi parses them, but large ones with too many values are refused before. */
+/** JSON bodies are parsed as hapi parses them, except that large ones with too many values are refused. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
@@ -9,7 +9,7 @@ import { serve } from './serve.ts'
 
 const MIB = 1024 * 1024
 
-const plugin = `export default { name: 'taker', http(server) {
+const plugin = `export default { name: 'reader', http(server) {
 	const shown = (value) => Buffer.isBuffer(value) ? { bytes: value.length } : value === null ? { empty: true } : { keys: Object.keys(value), first: Object.values(value)[0] }
 	const route = (path, allow) => server.route({ method: 'POST', path, handler: ({ payload }) => shown(payload), options: { payload: { maxBytes: 32 * ${MIB}, ...(allow && { allow }) } } })
 	route('/json')
@@ -17,8 +17,8 @@ const plugin = `export default { name: 'taker', http(server) {
 	route('/text', ['application/json', 'text/plain'])
 } }`
 
-void t.test('a large body', async (t) => {
-	const host = await startHost(t.testdir(), { 'taker/index.js': plugin }, { taker: {} })
+void t.test('a large body is parsed, and one with too many values refused', async (t) => {
+	const host = await startHost(t.testdir(), { 'reader/index.js': plugin }, { reader: {} })
 	t.teardown(() => host.stop())
 	const post = async (path: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) => {
 		const response = await fetch(host.gateway.status.url('main') + path, {
@@ -63,10 +63,10 @@ void t.test('a large body', async (t) => {
 	t.match(await post('/json', JSON.stringify(fits)), { status: 200, body: { first: { length: 20_000 } } })
 })
 
-void t.test('a short body is the same whether it arrives with the head or after it', async (t) => {
-	/** For each request, whether its body was taken before hapi could read it. */
-	const taken: boolean[] = []
-	const onAuth = ({ payload }: Request): void => void taken.push(payload !== undefined)
+void t.test('a short body is parsed the same whether it arrives with the head or after it', async (t) => {
+	/** For each request, whether its body was parsed before hapi could read it. */
+	const early: boolean[] = []
+	const onAuth = ({ payload }: Request): void => void early.push(payload !== undefined)
 	const shown = ({ payload, mime }: Request) =>
 		Buffer.isBuffer(payload) ? { bytes: payload.toString('latin1'), mime } : { payload, mime }
 	const route = (path: string, payload: object): ServerRoute => ({
@@ -86,7 +86,7 @@ void t.test('a short body is the same whether it arrives with the head or after 
 	]
 	const json = 'content-type: application/json'
 	const object = '{"a": ["ä", 1]}'
-	const cases: [path: string, header: string, body: string | Buffer, isTaken: boolean][] = [
+	const cases: [path: string, header: string, body: string | Buffer, isEarly: boolean][] = [
 		['/json', json, object, true],
 		['/json', 'Content-Type: Application/JSON; charset=UTF-8', object, true],
 		['/json', json, '{', true],
@@ -110,7 +110,7 @@ void t.test('a short body is the same whether it arrives with the head or after 
 	]
 	const builtIn = await serve(t, routes, { onlyBuiltIn: true, onAuth })
 	const byHapi = await serve(t, routes, { onlyBuiltIn: false, onAuth })
-	/** The whole answer to one request on a connection of its own. */
+	/** The complete response to one request on a separate connection. */
 	const ask = async ({ port }: { port: number }, path: string, header: string, body: Buffer, isSplit: boolean) => {
 		const lines = [`POST ${path} HTTP/1.1`, 'host: x', header, `content-length: ${body.length}`, 'connection: close']
 		const head = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`)
@@ -119,20 +119,20 @@ void t.test('a short body is the same whether it arrives with the head or after 
 		if (isSplit) setImmediate(() => socket.write(body))
 		return (await text(socket)).replace(/^date: .*\r\n/im, '')
 	}
-	for (const [path, header, given, isTaken] of cases) {
+	for (const [path, header, given, isEarly] of cases) {
 		const name = `${path} ${header} ${String(given).slice(0, 20)}`
 		const body = Buffer.from(given)
 		const expected = await ask(byHapi, path, header, body, false)
-		t.notOk(taken.splice(0).includes(true), `${name}: hapi reads it`)
+		t.notOk(early.splice(0).includes(true), `${name}: hapi reads it`)
 		t.equal(await ask(builtIn, path, header, body, false), expected, name)
-		t.equal(taken.splice(0).includes(true), isTaken, `${name}: it is taken`)
+		t.equal(early.splice(0).includes(true), isEarly, `${name}: parsed early`)
 		t.equal(await ask(builtIn, path, header, body, true), expected, `${name}, after the head`)
-		taken.length = 0
+		early.length = 0
 	}
 })
 
-void t.test('a body over the limit gets an answer', async (t) => {
-	const route: ServerRoute = { method: 'POST', path: '/json', handler: () => 'taken' }
+void t.test('a body over the limit is answered with 413, and an endless one is cut off', async (t) => {
+	const route: ServerRoute = { method: 'POST', path: '/json', handler: () => 'done' }
 	const { port } = await serve(t, [route], { onlyBuiltIn: true })
 	const head = 'POST /json HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'
 	const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`
@@ -155,13 +155,13 @@ void t.test('a body over the limit gets an answer', async (t) => {
 	for (const length of ['transfer-encoding: chunked', `content-length: ${1024 * MIB}`]) {
 		const endless = begin(length)
 		let sent = 0
-		const more = () => {
+		const write = () => {
 			do sent += chunk.length
 			while (endless.write(chunk) && sent < 128 * MIB)
 			if (sent >= 128 * MIB) endless.destroy()
 		}
-		endless.on('drain', more).on('error', () => {})
-		more()
+		endless.on('drain', write).on('error', () => {})
+		write()
 		await new Promise((resolve) => endless.once('close', resolve))
 		t.ok(sent < 64 * MIB, `${length}: only a part of an endless body is read`)
 	}

@@ -1,9 +1,9 @@
-/** The joi schemas of a third party's routes, with what hapi documents for them: options of the route, context, bind. */
+/** Joi schemas in routes of third-party plugins, with hapi's options and validation context. */
 import t from 'tap'
 import { startHost } from '../../support/host.ts'
 
 const plugin = `import Joi from 'joi'
-export default { name: 'taker', http(server) {
+export default { name: 'validator', http(server) {
 	const handler = ({ payload, query }) => ({ payload, query })
 	server.route({ method: 'POST', path: '/strip', handler, options: { validate: {
 		payload: Joi.object({ a: Joi.number() }), options: { stripUnknown: true } } } })
@@ -42,7 +42,7 @@ export default { name: 'taker', http(server) {
 } }`
 
 void t.test('routes of a plugin validate as hapi documents', async (t) => {
-	const host = await startHost(t.testdir(), { 'taker/index.js': plugin }, { taker: {} })
+	const host = await startHost(t.testdir(), { 'validator/index.js': plugin }, { validator: {} })
 	t.teardown(() => host.stop())
 	const post = async (path: string, body: unknown) => {
 		const response = await fetch(host.gateway.status.url('main') + path, {
@@ -57,8 +57,12 @@ void t.test('routes of a plugin validate as hapi documents', async (t) => {
 	t.match(await post('/strict', { a: '1' }), { status: 400 }, 'convert: false')
 	t.match(await post('/context/5', { a: 9 }), { status: 400 }, 'context: above the limit')
 	t.match(await post('/context/5', { a: 3 }), { status: 200 }, 'context: below the limit')
-	t.match(await post('/custom/5', { a: 1 }), { status: 200, body: { payload: { a: 6 } } }, 'context in own code')
-	t.match(await post('/external', { a: 4 }), { status: 200, body: { payload: { a: 8 } } }, 'code that is waited for')
+	t.match(
+		await post('/custom/5', { a: 1 }),
+		{ status: 200, body: { payload: { a: 6 } } },
+		'context in a custom function',
+	)
+	t.match(await post('/external', { a: 4 }), { status: 200, body: { payload: { a: 8 } } }, 'an asynchronous function')
 	t.match(
 		await post('/message/5', { a: 4 }),
 		{ status: 400, body: { message: 'a is above 5' } },
@@ -66,16 +70,12 @@ void t.test('routes of a plugin validate as hapi documents', async (t) => {
 	)
 	t.match(await post('/extended/5', { a: 1 }), { status: 200, body: { payload: { a: 6 } } }, 'context in a type')
 	t.match(await post('/default/5', {}), { status: 200, body: { payload: { b: '5' } } }, 'context in a default')
-	t.match(await post('/template/5', {}), { status: 200, body: { payload: { b: 5 } } }, 'context by a sign of its own')
-	t.match(
-		await post('/meta', { a: '1' }),
-		{ status: 200, body: { payload: { a: 1 } } },
-		'what is attached may be a cycle',
-	)
+	t.match(await post('/template/5', {}), { status: 200, body: { payload: { b: 5 } } }, 'context with another prefix')
+	t.match(await post('/meta', { a: '1' }), { status: 200, body: { payload: { a: 1 } } }, 'metadata may be cyclic')
 	const plain = await post('/plain', { a: '7', examples: { ref: 1 } })
 	t.match(plain, { status: 200, body: { payload: { a: 7, type: 'none' } } }, 'converted, with a default')
 	const refused = await post('/plain', { b: 1, type: 3 })
-	t.match(refused, { status: 400, body: { errors: [{ path: 'a' }, { path: 'type' }, { path: 'b' }] } }, 'all mistakes')
+	t.match(refused, { status: 400, body: { errors: [{ path: 'a' }, { path: 'type' }, { path: 'b' }] } }, 'all errors')
 	t.match(await post('/own', {}), { status: 200, body: { payload: { abortEarly: true } } }, 'abortEarly of the route')
 	t.match(
 		await post('/standard', { a: 3 }),

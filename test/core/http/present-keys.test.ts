@@ -1,4 +1,4 @@
-/** A check by the keys that a value has says what the whole schema says. */
+/** A check with only the keys of a value has the same result as the complete schema. */
 import joi from 'joi'
 import type { ObjectSchema, Schema } from 'joi'
 import t from 'tap'
@@ -21,7 +21,7 @@ const many = joi.object({
 	j: joi.string(),
 })
 
-/** What a check says of a value, and how many keys its schema has. */
+/** Returns the check for a value: its result, and the number of keys of its schema. */
 function checksOf(schema: Schema) {
 	const check = byPresentKeys(schema, (one) => ({
 		keys: Object.keys((one.describe() as { keys?: object }).keys ?? {}).length,
@@ -35,7 +35,7 @@ const outcome = ({ value, error }: ReturnType<Schema['validate']>): unknown => (
 	details: error?.details.map(({ message, path, type }) => ({ message, path, type })),
 })
 
-void t.test('the same is accepted, and the same is said of mistakes', async (t) => {
+void t.test('accepts the same values, and reports the same errors', async (t) => {
 	const values: unknown[] = [
 		undefined,
 		null,
@@ -68,11 +68,11 @@ void t.test('the same is accepted, and the same is said of mistakes', async (t) 
 	}
 })
 
-void t.test('a schema has the keys of the value, and those that mean something where they are absent', async (t) => {
+void t.test('a schema has the keys of the value, and those that matter when absent', async (t) => {
 	const check = checksOf(many)
 	t.equal(check({ name: 'ada', a: '', unknown: 1 }).keys, 4, 'name, count, kind, a')
 	t.equal(check('text').keys, 13)
-	t.equal(check({ a: '' }), check({ name: 'ada', a: 'x', count: 2 }), 'one for the same optional keys')
+	t.equal(check({ a: '' }), check({ name: 'ada', a: 'x', count: 2 }), 'the same check for the same optional keys')
 	for (let n = 0; n < 40; n++)
 		check(
 			Object.fromEntries(
@@ -82,16 +82,16 @@ void t.test('a schema has the keys of the value, and those that mean something w
 					.map((key) => [key, 1]),
 			),
 		)
-	t.equal(check({ a: '' }).keys, 4, 'the first ones are kept')
-	t.equal(check({ j: '', i: 'low', a: '' }).keys, 13, 'and there are no more of them')
+	t.equal(check({ a: '' }).keys, 4, 'the first checks are cached')
+	t.equal(check({ j: '', i: 'low', a: '' }).keys, 13, 'the number of cached checks is limited')
 })
 
-void t.test('small schemas, and those whose keys depend on each other, stay whole', async (t) => {
-	const wide = (more: Record<string, Schema>): ObjectSchema =>
-		joi.object({ ...Object.fromEntries('a b c d e f g h i j'.split(' ').map((key) => [key, joi.any()])), ...more })
+void t.test('small schemas, and those whose keys depend on each other, are used completely', async (t) => {
+	const wide = (keys: Record<string, Schema>): ObjectSchema =>
+		joi.object({ ...Object.fromEntries('a b c d e f g h i j'.split(' ').map((key) => [key, joi.any()])), ...keys })
 	const model = { self: {} }
 	model.self = model
-	const whole: Schema[] = [
+	const complete: Schema[] = [
 		joi.object({ a: joi.any(), b: joi.any() }),
 		joi.object(),
 		joi.string(),
@@ -101,7 +101,7 @@ void t.test('small schemas, and those whose keys depend on each other, stay whol
 		wide({}).prefs({ presence: 'required' }),
 		wide({}).meta({ model }),
 	]
-	for (const schema of whole) {
+	for (const schema of complete) {
 		const check = byPresentKeys(schema, (one) => one)
 		t.equal(check({ a: 1 }), schema)
 	}

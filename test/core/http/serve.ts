@@ -1,12 +1,11 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Lifecycle, Request, Server, ServerRoute } from '@hapi/hapi'
 import type { Test } from 'tap'
 import { answerDirectly } from '../../../core/http/direct-answer.ts'
 import { makeServer } from '../../../core/http/server.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 
 export interface ServeOptions {
 	/** False: hapi reads and answers everything, as for third-party plugins. */
@@ -38,11 +37,10 @@ export async function serve(
 	if (onlyBuiltIn) answerDirectly(hapi)
 	await hapi.start()
 	const listener = createServer((request, response) => void hapi.listener.emit('request', request, response))
-	await once(listener.listen(0, '127.0.0.1'), 'listening')
+	const { port, stop } = await listenOnLoopback(listener)
 	t.teardown(async () => {
-		listener.close()
-		listener.closeAllConnections()
+		await stop()
 		await hapi.stop()
 	})
-	return { hapi, port: (listener.address() as AddressInfo).port }
+	return { hapi, port }
 }

@@ -1,4 +1,4 @@
-/** Clients that do not read their answers, which wait in memory meanwhile. */
+/** Clients that do not read their responses, which stay in memory meanwhile. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import net from 'node:net'
@@ -14,7 +14,7 @@ const MIB = 1024 * 1024
 /** More than the kernel's buffers of one connection hold. */
 const ANSWER = Buffer.alloc(16 * MIB, 'x')
 
-/** Listeners that answer nothing by themselves; and clients with one request, whose response it returns with the socket. */
+/** Starts listeners, and returns a function that connects a client and returns its socket and its open response. */
 async function serve(
 	t: Test,
 	limits: UnsentLimits,
@@ -32,34 +32,34 @@ async function serve(
 		socket.pause()
 		socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
 		const response = await eventually(() => waiting.shift())
-		if (!response) throw new Error('no request came')
+		if (!response) throw new Error('no request arrived')
 		return { socket, response }
 	}
 }
 
-/** Settles once that many bytes have come. */
-async function take(socket: Socket, count: number): Promise<void> {
+/** Settles once this many bytes have arrived. */
+async function read(socket: Socket, count: number): Promise<void> {
 	let bytes = 0
 	socket.on('data', (part: Buffer) => (bytes += part.length)).resume()
 	await eventually(() => bytes >= count)
 }
 
-void t.test('a client that reads nothing of its answer is disconnected, however much memory there is', async (t) => {
+void t.test('a client that does not read its response is disconnected, even below the memory limit', async (t) => {
 	const connect = await serve(t, { stall_ms: 500, bytes: 1024 * MIB })
-	const [stalled, quiet, whole] = [await connect(), await connect(), await connect()]
+	const [stalled, quiet, reading] = [await connect(), await connect(), await connect()]
 	quiet.response.write('begin')
 	stalled.response.end(ANSWER)
-	const wholly = take(whole.socket, ANSWER.length)
-	whole.response.end(ANSWER)
+	const complete = read(reading.socket, ANSWER.length)
+	reading.response.end(ANSWER)
 	await once(stalled.response, 'close')
 	t.notOk(stalled.response.writableFinished)
-	await wholly
+	await complete
 	quiet.response.end('end')
-	await take(quiet.socket, 'beginend'.length)
-	t.pass('clients with a slow answer, and those that read, are not disconnected')
+	await read(quiet.socket, 'beginend'.length)
+	t.pass('clients that read, or whose response is slow, are not disconnected')
 })
 
-void t.test('unread answers have a common limit; the oldest connections are closed', async (t) => {
+void t.test('unread responses have a common limit, and the oldest connections are closed', async (t) => {
 	const connect = await serve(t, { stall_ms: 3_600_000, bytes: 40 * MIB })
 	const opened: Awaited<ReturnType<typeof connect>>[] = []
 	for (let n = 0; n < 4; n++) {

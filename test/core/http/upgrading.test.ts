@@ -1,4 +1,4 @@
-/** What the gateway answers while its home is upgraded. */
+/** Responses of the gateway while its home is upgraded. */
 import t from 'tap'
 import type { Gateway } from '../../../core/gateway.ts'
 import { openProgress } from '../../../core/upgrade/progress.ts'
@@ -8,7 +8,7 @@ import { eventually } from '../../support/wait.ts'
 
 const plugin = `export default { name: 'late', http(server) { server.route({ method: 'GET', path: '/late', handler: () => 'served' }) } }`
 
-void t.test('probes see how far the upgrade is, and nothing else is served until it is done', async (t) => {
+void t.test('probes report the progress of the upgrade, and nothing else is served until it is done', async (t) => {
 	let ms = 0
 	const progress = openProgress(() => ms)
 	const done = Promise.withResolvers<void>()

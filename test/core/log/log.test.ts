@@ -1,4 +1,4 @@
-/** By what a line of the log is found again: the request or the run that it is about. */
+/** The fields that connect lines of the log with their request or run. */
 import http from 'node:http'
 import { connect } from 'node:net'
 import { rmSync } from 'node:fs'
@@ -12,6 +12,7 @@ import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const DEBUG = 20
@@ -36,7 +37,7 @@ export default {
 		ctx.primitive({
 			name: 'odd.fail',
 			description: 'Fails.',
-			run: () => { ctx.log.warn('said by a tool'); throw new Error('odd') },
+			run: () => { ctx.log.warn('warning of a tool'); throw new Error('odd') },
 		})
 		ctx.primitive({
 			name: 'odd.later',
@@ -44,7 +45,7 @@ export default {
 			run: (_args, call) => {
 				const look = async () => {
 					while (await ctx.use('runs').isActive(call.run_id)) await new Promise((next) => setTimeout(next, 5))
-					setTimeout(() => ctx.log.warn('said later'), 20)
+					setTimeout(() => ctx.log.warn('late warning'), 20)
 				}
 				void look()
 				return 'ok'
@@ -58,7 +59,7 @@ export default {
 			path: '/odd',
 			options: { auth: false },
 			handler: async () => {
-				ctx.log.warn('said on the way')
+				ctx.log.warn('warning of a route')
 				throw new Error('odd')
 			},
 		})
@@ -80,17 +81,16 @@ const texts = (): string[] =>
 		.errors()
 		.split('\n')
 		.filter((line) => line.startsWith('{') && line.endsWith('}'))
-const lines = async (wanted: (line: Answer) => boolean): Promise<Answer[]> => {
-	for (;;) {
-		const found = texts()
-			.map((line) => JSON.parse(line) as Answer)
-			.filter(wanted)
-		if (found.length > 0) return found
-		await pause(10)
-	}
-}
+const lines = (wanted: (line: Answer) => boolean): Promise<Answer[]> =>
+	eventually(
+		() =>
+			texts()
+				.map((line) => JSON.parse(line) as Answer)
+				.filter(wanted),
+		(found) => found.length > 0,
+	)
 
-void t.test('every answer names its request', async (t) => {
+void t.test('every response has the id of its request', async (t) => {
 	t.match(await idOf('/healthz'), UUID)
 	t.not(await idOf('/healthz'), await idOf('/healthz'))
 	for (const id of ['a', 'order.42_x-1', 'x'.repeat(128)]) t.equal(await idOf('/v1/agents', id), id)
@@ -98,7 +98,7 @@ void t.test('every answer names its request', async (t) => {
 		t.match(await idOf('/v1/agents', id), UUID, id)
 	for (const path of ['/nothing/here', '/%zz', '/v1/agents/nobody', '/odd'])
 		t.equal(await idOf(path, 'mine'), 'mine', path)
-	t.equal(await idOf('/v1/agents', 'mine', 'POST'), 'mine', 'one that is refused for its body')
+	t.equal(await idOf('/v1/agents', 'mine', 'POST'), 'mine', 'a request with an invalid body')
 
 	const stream = await openStream(gateway.url, { headers: { 'x-request-id': 'my.stream' } })
 	t.equal(stream.headers['x-request-id'], 'my.stream')
@@ -114,7 +114,7 @@ void t.test('every answer names its request', async (t) => {
 				})
 			}),
 	)
-	t.strictSame(await Promise.all(ids), ['one', 'two', 'three'], 'of one connection, too')
+	t.strictSame(await Promise.all(ids), ['one', 'two', 'three'], 'also on one connection')
 	const twice = await new Promise<string>((resolve) => {
 		const { hostname, port } = new URL(gateway.url)
 		const socket = connect(Number(port), hostname)
@@ -125,48 +125,47 @@ void t.test('every answer names its request', async (t) => {
 			'GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-request-id: a\r\nx-request-id: b\r\nconnection: close\r\n\r\n',
 		)
 	})
-	t.match(twice, /\r\nx-request-id: [0-9a-f]{8}-/i, 'two of them are none')
+	t.match(twice, /\r\nx-request-id: [0-9a-f]{8}-/i, 'a repeated header is ignored')
 })
 
-void t.test('a line for each request, by its route', async (t) => {
+void t.test('each request is logged once, with its route', async (t) => {
 	await request('GET', '/v1/agents/nobody?secret=1', { headers: { 'x-request-id': 'look.1' } })
 	const about = (id: string) => lines((line) => line.request_id === id && line.msg === 'a request was answered')
-	const [line, ...more] = await about('look.1')
+	const [line, ...rest] = await about('look.1')
 	t.match(line, { level: DEBUG, method: 'get', route: '/v1/agents/{name}', status: 404, request_id: 'look.1' })
 	t.type(line.ms, 'number')
-	t.strictSame(more, [])
+	t.strictSame(rest, [])
 	await request('GET', '/nothing/here', { headers: { 'x-request-id': 'look.2' } })
 	t.match(await about('look.2'), [{ route: null, status: 404 }])
 })
 
-void t.test('what goes wrong in a request says which it was, wherever it is logged', async (t) => {
+void t.test('errors and warnings of a request have its id', async (t) => {
 	t.equal((await request('GET', '/odd', { headers: { 'x-request-id': 'odd.1' } })).status, 500)
 	const found = await lines((line) => line.request_id === 'odd.1' && line.msg === 'a request failed')
 	t.match(found, [{ method: 'get', path: '/odd', err: { message: 'odd' } }])
 	t.match(await lines((line) => line.request_id === 'odd.1' && line.level === WARN), [
-		{ msg: 'said on the way', plugin: 'odd' },
+		{ msg: 'warning of a route', plugin: 'odd' },
 	])
 })
 
-void t.test('an answer that is no JSON is logged, with the plugin whose route it is', async (t) => {
+void t.test('a response that cannot be serialized is logged with the plugin of its route', async (t) => {
 	t.equal((await request('GET', '/odd/big', { headers: { 'x-request-id': 'odd.2' } })).status, 500)
 	const found = await lines((line) => line.request_id === 'odd.2' && line.msg === 'a request failed')
 	t.match(found, [{ method: 'get', path: '/odd/big', plugin: 'odd', err: { message: /BigInt/ } }])
 	t.equal(found.length, 1)
 })
 
-void t.test('a run says who it is, and which request began it', async (t) => {
+void t.test('lines about a run have its id, its agent and the id of its request', async (t) => {
 	model.on('refuse', { status: 400 })
 	await request('POST', '/v1/agents', { body: { name: 'ada' } })
 	await request('POST', '/v1/agents', { body: { name: 'bob', config: { provider: 'lab' } } })
 	const start = async (agent: string, prompt: string, id: string): Promise<Answer> => {
 		const headers = { 'x-request-id': id }
 		const { run_id } = (await request('POST', `/v1/agents/${agent}/runs`, { body: { prompt }, headers })).body
-		for (;;) {
-			const run = (await request('GET', `/v1/runs/${run_id}`)).body
-			if (run.ended_at !== null) return run
-			await pause(50) // each look is a line of the log, of which only the end is kept
-		}
+		return eventually(
+			async () => (await request('GET', `/v1/runs/${run_id}`)).body,
+			(run) => run.ended_at !== null,
+		)
 	}
 	const failed = await start('bob', 'refuse', 'begin.1')
 	t.equal(failed.request_id, 'begin.1')
@@ -179,39 +178,39 @@ void t.test('a run says who it is, and which request began it', async (t) => {
 	])
 
 	const run = await start('ada', '/tool odd.fail {}', 'begin.2')
-	const said = await lines(({ run_id, level }) => run_id === run.run_id && level === WARN)
-	const whose = { run_id: run.run_id, agent: 'ada', request_id: 'begin.2' }
-	t.match(said, [
-		{ ...whose, msg: 'said by a tool' },
-		{ ...whose, msg: 'a tool failed', tool: 'odd.fail' },
+	const warnings = await lines(({ run_id, level }) => run_id === run.run_id && level === WARN)
+	const fields = { run_id: run.run_id, agent: 'ada', request_id: 'begin.2' }
+	t.match(warnings, [
+		{ ...fields, msg: 'warning of a tool' },
+		{ ...fields, msg: 'a tool failed', tool: 'odd.fail' },
 	])
 
 	const parent = await start('ada', '/tool subagent.spawn {"prompt": "hi"}', 'begin.3')
 	const { body: runs } = await request('GET', '/v1/agents/ada/runs?limit=1')
 	t.match(runs, [{ parent_run_id: parent.run_id, request_id: 'begin.3' }], 'its sub-agent, too')
 
-	const inCrowd = async (n: number): Promise<void> => {
-		const id = `crowd.${n}`
-		const one = n % 2 === 0 ? await start('ada', '/tool odd.fail {}', id) : await start('bob', 'refuse', id)
-		t.equal(one.request_id, id)
-		const told = await lines(({ run_id, level }) => run_id === one.run_id && level === WARN)
+	const runConcurrently = async (n: number): Promise<void> => {
+		const id = `concurrent.${n}`
+		const ended = n % 2 === 0 ? await start('ada', '/tool odd.fail {}', id) : await start('bob', 'refuse', id)
+		t.equal(ended.request_id, id)
+		const logged = await lines(({ run_id, level }) => run_id === ended.run_id && level === WARN)
 		t.ok(
-			told.every(({ request_id, agent }) => request_id === id && agent === one.agent),
-			'and of no other',
+			logged.every(({ request_id, agent }) => request_id === id && agent === ended.agent),
+			'no fields of another run',
 		)
 	}
-	await Promise.all(Array.from({ length: 10 }, (_, n) => inCrowd(n)))
+	await Promise.all(Array.from({ length: 10 }, (_, n) => runConcurrently(n)))
 
 	await start('ada', '/tool odd.later {}', 'begin.4')
-	const [late] = await lines(({ msg }) => msg === 'said later')
-	t.notHas(late, 'run_id', 'what outlives a run is not about it')
+	const [late] = await lines(({ msg }) => msg === 'late warning')
+	t.notHas(late, 'run_id', 'work after the end of a run does not have its fields')
 	t.notHas(late, 'request_id')
-	const fields = ['run_id', 'agent', 'request_id']
-	const twice = texts().filter((text) => fields.some((field) => text.split(`"${field}":`).length > 2))
-	t.strictSame(twice, [], 'each field once')
+	const names = ['run_id', 'agent', 'request_id']
+	const twice = texts().filter((text) => names.some((field) => text.split(`"${field}":`).length > 2))
+	t.strictSame(twice, [], 'no field occurs twice')
 })
 
-void t.test('fields stand for as long as the work', async (t) => {
+void t.test('fields apply until the work ends', async (t) => {
 	t.strictSame(logFields(), {})
 	let later: Promise<object> | undefined
 	await withLogFields({ run_id: 'one' }, async () => {
@@ -243,7 +242,7 @@ void t.test('fields stand for as long as the work', async (t) => {
 	)
 })
 
-void t.test('an error in a line for people neither moves the cursor nor forges a line', async (t) => {
+void t.test('in the pretty format, an error can neither move the cursor nor forge a line', async (t) => {
 	const lines: string[] = []
 	const write = process.stderr.write.bind(process.stderr)
 	process.stderr.write = (text: unknown) => lines.push(String(text)) > 0
@@ -253,35 +252,35 @@ void t.test('an error in a line for people neither moves the cursor nor forges a
 	process.stderr.write = write
 	const text = lines.join('')
 	t.match(text, /Error: they said \\x1b\[2J\\x9b1A\\x0d\n/)
-	// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+	// oxlint-disable-next-line no-control-regex -- the test looks for control characters
 	t.notMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
 	const [, ...below] = text.trimEnd().split('\n')
-	t.ok(below.length > 2, 'the stack is there')
+	t.ok(below.length > 2, 'the stack is included')
 	t.ok(
 		below.every((line) => line.startsWith('   ')),
-		'and stands below its line',
+		'the stack is indented',
 	)
 })
 
-void t.test('a change of log.level applies at once, also to running plugins', async (t) => {
-	const says = `export default {
-		name: 'says',
-		http: (server, ctx) => server.route({ path: '/says/{word}', method: 'GET', options: { auth: false }, handler: ({ params }) => { ctx.log.debug(params.word); return '' } }),
+void t.test('a change of log.level applies at once, including running plugins', async (t) => {
+	const logger = `export default {
+		name: 'logger',
+		http: (server, ctx) => server.route({ path: '/log/{word}', method: 'GET', options: { auth: false }, handler: ({ params }) => { ctx.log.debug(params.word); return '' } }),
 	}`
 	const home = makeHome({
-		config: 'log: {level: warn, format: json}\nplugins: {says: true}\n',
-		files: { 'plugins/says/index.js': says },
+		config: 'log: {level: warn, format: json}\nplugins: {logger: true}\n',
+		files: { 'plugins/logger/index.js': logger },
 	})
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const quiet = await spawnGateway(home, { SVC_LOG_LEVEL: '' })
 	t.teardown(() => quiet.end())
 	const svc = svcFor({ home })
-	await send(`${quiet.url}/says/first`, 'GET')
+	await send(`${quiet.url}/log/first`, 'GET')
 	t.match((await svc(['config', 'set', 'log.level', 'debug', '--json'])).json(), { gateway: 'in_force' })
-	await send(`${quiet.url}/says/second`, 'GET')
-	while (!quiet.errors().includes('"second"')) await pause(10)
+	await send(`${quiet.url}/log/second`, 'GET')
+	await eventually(() => quiet.errors().includes('"second"'))
 	t.equal((await svc(['config', 'set', 'log.level', 'warn'])).code, 0)
-	await send(`${quiet.url}/says/third`, 'GET')
+	await send(`${quiet.url}/log/third`, 'GET')
 	t.equal(await quiet.end(), 0)
 	t.notMatch(quiet.errors(), /"first"|"third"/)
 })
