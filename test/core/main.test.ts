@@ -1,19 +1,19 @@
-/** The gateway's process: how it is told to end, and what it leaves behind. */
+/** The gateway's process: its start, its end, and errors that prevent the start. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { makeHome } from '../support/gateway.ts'
 import { spawnGateway, withoutUserHome } from '../support/process.ts'
+import { eventually } from '../support/wait.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-void t.test('a Ctrl-C that arrives twice at once still ends it in order', async (t) => {
+void t.test('two signals of one Ctrl-C still end the gateway gracefully', async (t) => {
 	const home = makeHome()
 	const gateway = await spawnGateway(home)
 	const exited = once(gateway.child, 'exit')
@@ -23,7 +23,7 @@ void t.test('a Ctrl-C that arrives twice at once still ends it in order', async 
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 })
 
-void t.test('it stops although its files cannot be removed, as on a disk that became read-only', async (t) => {
+void t.test('the gateway stops even if its files cannot be removed, as on a read-only disk', async (t) => {
 	const home = makeHome()
 	const gateway = await spawnGateway(home)
 	const file = join(home, 'run/gateway.json')
@@ -33,7 +33,7 @@ void t.test('it stops although its files cannot be removed, as on a disk that be
 	t.notMatch(gateway.errors(), 'did not stop cleanly')
 })
 
-/** Starts it as `npm start` does, and waits until it listens. */
+/** Starts the gateway as `npm start` does, and waits until it listens. */
 async function launch(home: string, flags: string[] = []) {
 	const launcher = spawn(process.execPath, [...flags, join(root, 'core/launch.mjs'), 'start'], {
 		env: { ...process.env, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' },
@@ -42,15 +42,15 @@ async function launch(home: string, flags: string[] = []) {
 	const out = launcher.stdout as NodeJS.ReadableStream
 	const [greeting] = (await once(out, 'data')) as [Buffer]
 	const { pid } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { pid: number }
-	// The gateway has its other end.
+	// The gateway has the other end of `out`, which closes when it ends.
 	return { launcher, pid, greeting: String(greeting), ended: once(out, 'close') }
 }
 
-void t.test('it takes the place of its launcher, and suggests creating an agent only if no agent exists', async (t) => {
+void t.test('the gateway replaces its launcher, and suggests creating an agent only if none exists', async (t) => {
 	const home = makeHome()
 	const first = await launch(home)
 	t.match(first.greeting, /listens at http/)
-	t.equal(first.pid, first.launcher.pid, 'which then needs no memory')
+	t.equal(first.pid, first.launcher.pid, 'the launcher needs no process')
 	t.match(first.greeting, /svc agents create ada\n.*svc run ada "Hello"/)
 	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
 	const made = await fetch(`${url}/v1/agents`, {
@@ -70,7 +70,7 @@ void t.test('it takes the place of its launcher, and suggests creating an agent 
 	await second.ended
 })
 
-void t.test('where Node cannot do that, it ends in order when the launcher is killed', async (t) => {
+void t.test('without process.execve, the gateway ends gracefully when the launcher is killed', async (t) => {
 	const home = makeHome()
 	const without = '--import=data:text/javascript,delete process.execve'
 	const { launcher, pid, ended } = await launch(home, [without])
@@ -80,7 +80,7 @@ void t.test('where Node cannot do that, it ends in order when the launcher is ki
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 })
 
-void t.test('it ends in order when npm is killed, which passes no signal on', async (t) => {
+void t.test('the gateway ends gracefully when npm is killed, which does not forward signals', async (t) => {
 	const home = makeHome()
 	const program = `
 		const { spawn } = require('node:child_process')
@@ -92,7 +92,7 @@ void t.test('it ends in order when npm is killed, which passes no signal on', as
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 })
 
-void t.test('a plugin that ends the process is named in the log', async (t) => {
+void t.test('a plugin that ends the process is logged', async (t) => {
 	const line = /\(3\):[^]*"level":60.*"plugin":"exits".*process\.exit\(3\).*switch the plugin off/
 	for (const start of ['process.exit(3)', 'setTimeout(() => process.exit(3), 1)']) {
 		const files = { 'plugins/exits/index.js': `export default { name: 'exits', start: () => void ${start} }` }
@@ -100,17 +100,17 @@ void t.test('a plugin that ends the process is named in the log', async (t) => {
 	}
 })
 
-void t.test('what cannot be watched is logged, and does not keep it from ending', async (t) => {
+void t.test('a path that cannot be watched is logged, and the gateway still ends gracefully', async (t) => {
 	const home = makeHome({ files: { 'plugins/README': 'for links' } })
 	symlinkSync('loop', join(home, 'plugins/loop'))
 	const gateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
-	while (!/cannot be watched.*ELOOP|ELOOP.*cannot be watched/.test(gateway.errors())) await pause(5)
+	await eventually(() => /cannot be watched.*ELOOP|ELOOP.*cannot be watched/.test(gateway.errors()))
 	t.equal(await gateway.end(), 0)
 	t.notMatch(gateway.errors(), 'nothing caught it')
 })
 
-void t.test('what should be changed in the settings is said once, not at each reload', async (t) => {
+void t.test('warnings about settings are logged once, not at each reload', async (t) => {
 	const code = (start: string): string =>
 		`import { writeFileSync } from 'node:fs'; export default { name: 'own', start({ log }) {${start}} }`
 	const second = code(`log.warn('started again')`)
@@ -122,28 +122,28 @@ void t.test('what should be changed in the settings is said once, not at each re
 	})
 	const gateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
-	while (!/started again/.test(gateway.errors())) await pause(5)
+	await eventually(() => /started again/.test(gateway.errors()))
 	await gateway.end()
 	t.equal(gateway.errors().match(/the plugin is now named telegram/g)?.length, 1)
 })
 
-void t.test('a configuration with an error keeps it from starting, and says where', async (t) => {
+void t.test('an invalid gateway.yaml prevents the start, with line and column', async (t) => {
 	const home = makeHome({ config: 'server:\n  prot: 1\n' })
 	await t.rejects(spawnGateway(home), {
 		message: /\(78\).*gateway\.yaml:2:3: server\.prot.*server\.port|\(78\).*prot.*port/s,
 	})
 })
 
-void t.test('a start fails, and names the lock file of the data, if that cannot be opened', async (t) => {
+void t.test('a lock file of the data that cannot be opened prevents the start', async (t) => {
 	const home = makeHome()
-	// Root may open everything but this.
+	// A folder, which not even root can open as a file.
 	mkdirSync(join(home, 'data/lock.mdb'), { recursive: true })
 	await t.rejects(spawnGateway(home), {
 		message: /\(69\):\nThe gateway does not start\.\nthe data folder .*data cannot be opened: EISDIR.*lock\.mdb/,
 	})
 })
 
-void t.test('sockets or a user without a home that keep it from starting are named, too', async (t) => {
+void t.test('unexpected sockets, or a user without a home folder, prevent the start', async (t) => {
 	await t.rejects(spawnGateway(makeHome(), { LISTEN_FDS: '3' }), {
 		message: /\(78\):\nThe gateway does not start\.\nLISTEN_FDS hands over 3 sockets/,
 	})
@@ -152,7 +152,7 @@ void t.test('sockets or a user without a home that keep it from starting are nam
 	})
 })
 
-void t.test('a misspelt variable is logged, unless the file refers to it', async (t) => {
+void t.test('a misspelt environment variable is logged, unless gateway.yaml refers to it', async (t) => {
 	const home = makeHome({ config: 'log: {level: "${SVC_LOG_LEVELS}"}\n' })
 	const env = { SVC_LOG_LEVELS: 'warn', SVC_PROT: '3001', SVC_TEST_PROT: '1', SVC_MINE: '1', SVC_URL: 'http://x' }
 	const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: undefined, ...env })
@@ -162,7 +162,7 @@ void t.test('a misspelt variable is logged, unless the file refers to it', async
 	])
 })
 
-void t.test('a port that is taken keeps it from starting, and says what to set', async (t) => {
+void t.test('a port in use prevents the start, with the variable to set', async (t) => {
 	const other = createServer().listen(0, '127.0.0.1')
 	t.teardown(() => other.close())
 	await once(other, 'listening')
@@ -172,13 +172,14 @@ void t.test('a port that is taken keeps it from starting, and says what to set',
 	})
 })
 
-void t.test('a new port is in force at once, and other programs find it', async (t) => {
+void t.test('a new address applies at once, and is in the runtime file', async (t) => {
 	const home = makeHome({ config: 'server:\n  port: 0\n' })
 	const gateway = await spawnGateway(home, { SVC_PORT: undefined })
 	t.teardown(() => gateway.kill())
-	const place = (): string => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }).url
+	const address = (): string =>
+		(JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }).url
 	writeFileSync(join(home, 'config/gateway.yaml'), 'server:\n  port: 0\n  host: 127.0.0.2\n')
-	while (place() === gateway.url) await pause(5)
-	t.match(place(), 'http://127.0.0.2:')
-	t.equal((await fetch(`${place()}/healthz`)).status, 200)
+	await eventually(() => address() !== gateway.url)
+	t.match(address(), 'http://127.0.0.2:')
+	t.equal((await fetch(`${address()}/healthz`)).status, 200)
 })

@@ -8,7 +8,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { holderOf, lockHome } from '../../../core/process/lock.ts'
 
-/** Short, since the path of a local socket may not be long. */
+/** The path is short, since that of a local socket has a limit. */
 function makeShortHome(t: Test): string {
 	const home = mkdtempSync(join(tmpdir(), 'svc-'))
 	mkdirSync(join(home, 'run'))
@@ -17,22 +17,22 @@ function makeShortHome(t: Test): string {
 }
 
 const lockFile = new URL('../../../core/process/lock.ts', import.meta.url).href
-/** Takes the lock, says so, and holds it. */
+/** Acquires the lock, prints the result, and holds it. */
 const holder = `
 	const { lockHome } = await import(${JSON.stringify(lockFile)})
 	await lockHome(process.argv[1]).then(() => console.log('held'), (error) => console.log(error.code))
 	setInterval(() => {}, 1000)
 `
 
-function start(home: string): { child: ReturnType<typeof spawn>; said: Promise<string> } {
+function start(home: string): { child: ReturnType<typeof spawn>; result: Promise<string> } {
 	const child = spawn(process.execPath, ['--input-type=module', '-e', holder, home], {
 		stdio: ['ignore', 'pipe', 'inherit'],
 	})
-	const said = once(child.stdout as NodeJS.ReadableStream, 'data').then(([data]) => String(data).trim())
-	return { child, said }
+	const result = once(child.stdout as NodeJS.ReadableStream, 'data').then(([data]) => String(data).trim())
+	return { child, result }
 }
 
-void t.test('the second is refused, naming the first; it is free again once that lets go', async (t) => {
+void t.test('a second lock is refused with the first process, until that releases its lock', async (t) => {
 	const home = makeShortHome(t)
 	const first = await lockHome(home)
 	await t.rejects(lockHome(home), { code: 'home_in_use', message: new RegExp(`process ${process.pid}`) })
@@ -41,23 +41,23 @@ void t.test('the second is refused, naming the first; it is free again once that
 	await again[Symbol.asyncDispose]()
 })
 
-void t.test('a home whose holder was killed is free, and of many that start at once one gets it', async (t) => {
+void t.test('a killed process releases the lock, and one of several concurrent starts gets it', async (t) => {
 	const home = makeShortHome(t)
 	for (let round = 0; round < 3; round++) {
 		const many = [start(home), start(home), start(home)]
 		t.teardown(() => many.forEach((one) => one.child.kill('SIGKILL')))
-		const said = await Promise.all(many.map((one) => one.said))
-		t.strictSame(said.toSorted(), ['held', 'home_in_use', 'home_in_use'])
+		const results = await Promise.all(many.map((one) => one.result))
+		t.strictSame(results.toSorted(), ['held', 'home_in_use', 'home_in_use'])
 		const gone = many.map((one) => once(one.child, 'exit'))
 		for (const one of many) one.child.kill('SIGKILL')
 		await Promise.all(gone)
 	}
 })
 
-void t.test('one that was killed while it cleared away does not stand in the way for good', async (t) => {
+void t.test('a process that was killed while it removed a stale lock does not block later ones', async (t) => {
 	const home = makeShortHome(t)
-	const { child, said } = start(home)
-	t.equal(await said, 'held')
+	const { child, result } = start(home)
+	t.equal(await result, 'held')
 	child.kill('SIGKILL')
 	await once(child, 'exit')
 	mkdirSync(join(home, 'run/gateway.lock.cleaning'))
@@ -65,7 +65,7 @@ void t.test('one that was killed while it cleared away does not stand in the way
 	await lock[Symbol.asyncDispose]()
 })
 
-void t.test('whoever asks and goes at once does no harm', async (t) => {
+void t.test('clients that connect and disconnect at once do no harm', async (t) => {
 	const home = makeShortHome(t)
 	const lock = await lockHome(home)
 	const path = join(home, 'run/gateway.lock')
@@ -86,7 +86,7 @@ void t.test('a home that cannot be written to is refused with what to change', a
 	await t.rejects(lockHome(home), { code: 'unavailable', message })
 })
 
-void t.test('a home with a long path can be locked too', async (t) => {
+void t.test('a home with a long path can be locked', async (t) => {
 	const home = join(t.testdir({}), 'x'.repeat(120))
 	mkdirSync(join(home, 'run'), { recursive: true })
 	const lock = await lockHome(home)
@@ -94,7 +94,7 @@ void t.test('a home with a long path can be locked too', async (t) => {
 	await lock[Symbol.asyncDispose]()
 })
 
-void t.test('of whoever listens there without being a gateway nothing is believed or kept', async (t) => {
+void t.test('the answer of a listener that is not a gateway is ignored', async (t) => {
 	for (const answer of ['1; rm -rf ~\n', '\x1b[2J', 'x'.repeat(100_000), '']) {
 		const home = makeShortHome(t)
 		const server = net.createServer((socket) => socket.on('error', () => {}).end(answer))
@@ -104,7 +104,7 @@ void t.test('of whoever listens there without being a gateway nothing is believe
 	}
 })
 
-void t.test('one that never comes to its end does not hold up whoever asks', async (t) => {
+void t.test('a listener that never ends its answer does not block', async (t) => {
 	const home = makeShortHome(t)
 	const sockets = new Set<net.Socket>()
 	const server = net.createServer((socket) => {
