@@ -1,4 +1,4 @@
-/** What a plugin's table stores, and what it refuses: nothing is stored as something else. */
+/** The values that a plugin's table stores, and those that it refuses since they are not plain data. */
 import t from 'tap'
 import { startHost } from '../../support/host.ts'
 
@@ -19,7 +19,7 @@ const values = `
 `
 
 for (const secret of ['', "ctx.redactor.add('gateway', { id: 's', name: 'S', value: 'a-secret-of-the-plugin' })"]) {
-	void t.test(secret ? 'also while there are secrets' : 'refuses what cannot be stored as it is', async (t) => {
+	void t.test(`values that are not plain data are refused${secret && ', also while there are secrets'}`, async (t) => {
 		const code = `export default { name: 'a', async start(ctx) { const things = ctx.collection('things'); ${secret}; ${values} } }`
 		const host = await startHost(t.testdir(), { 'a/index.js': code }, { a: {} })
 		t.teardown(() => host.stop())

@@ -1,9 +1,10 @@
-/** What a third-party plugin, which imports nothing of the gateway, can do by the contract. */
+/** The contract of plugins, for a third-party plugin that imports nothing of the gateway. */
 import { connect } from 'node:net'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { until } from '../../support/loop.ts'
@@ -21,19 +22,19 @@ export default {
 			#version = '${version}'
 			version() { return this.#version }
 			fail(code) { return ctx.fault(code, 'the clock does not say', { errors: [{ path: 'clock', message: 'stopped' }] }) }
-			knows(error) { return [ctx.isFault(error), ctx.isFault(error, 'clock_stopped'), ctx.isFault(error, 'not_found')] }
+			check(error) { return [ctx.isFault(error), ctx.isFault(error, 'clock_stopped'), ctx.isFault(error, 'not_found')] }
 		}
 		return new Clock()
 	},
 	http(server, ctx, clock) {
-		const route = (method, path, handler, more) =>
-			server.route({ method, path, handler, options: { auth: { access: { scope: ['clock:read', '*'] } }, ...more } })
+		const route = (method, path, handler) =>
+			server.route({ method, path, handler, options: { auth: { access: { scope: ['clock:read', '*'] } } } })
 		route('GET', '/v1/clock', () => ({ version: clock.version(), has: 'version' in clock }))
 		route('POST', '/v1/clock', () => ({ version: clock.version() }))
 		route('GET', '/v1/clock/fault', () => { throw clock.fail('clock_stopped') })
 		route('GET', '/v1/clock/general', () => { throw clock.fail('not_found') })
 		route('GET', '/v1/clock/unknown', () => { throw clock.fail('clock_melted') })
-		route('GET', '/v1/clock/knows', () => ({ fault: clock.knows(clock.fail('clock_stopped')), bug: clock.knows(new Error('x')) }))
+		route('GET', '/v1/clock/check', () => ({ fault: clock.check(clock.fail('clock_stopped')), bug: clock.check(new Error('x')) }))
 	},
 	legacy(server, ctx, clock) {
 		server.route({ method: 'GET', path: '/clock', options: { auth: false }, handler: () => clock.version() })
@@ -41,17 +42,16 @@ export default {
 }
 `
 
-async function startWith(t: Tap, name: string, code: string, more = ''): Promise<TestGateway> {
+async function startWith(t: Test, name: string, code: string, settings = ''): Promise<TestGateway> {
 	const gateway = await startGateway({
-		config: `${more}plugins: {${name}: true}\n`,
+		config: `${settings}plugins: {${name}: true}\n`,
 		files: { [`plugins/${name}/index.js`]: code },
 	})
 	t.teardown(() => gateway.stop())
 	return gateway
 }
-type Tap = Pick<typeof t, 'teardown'>
 
-void t.test('its routes reach its service by their third argument, on both addresses', async (t) => {
+void t.test('routes get the service of their plugin, on both addresses', async (t) => {
 	const gateway = await startWith(t, 'clock', clock('1.0.0'), 'legacy: {port: 0}\n')
 	t.strictSame((await gateway.request('GET', '/v1/clock')).body, { version: '1.0.0', has: true })
 	const legacy = gateway.running.gateway.status.url('legacy') ?? ''
@@ -76,7 +76,7 @@ void t.test('a request that outlives its instance reaches the service of the nex
 	t.match(answer, /^HTTP\/1\.1 200 [^]*"version":"2\.0\.0"/)
 })
 
-void t.test('it makes faults with general codes and with its own', async (t) => {
+void t.test('a plugin creates faults with general codes and its own', async (t) => {
 	const gateway = await startWith(t, 'clock', clock('1.0.0'))
 	const own = await gateway.request('GET', '/v1/clock/fault')
 	t.equal(own.status, 409)
@@ -86,7 +86,7 @@ void t.test('it makes faults with general codes and with its own', async (t) => 
 		status: 400,
 		body: { code: 'plugin_invalid', message: /no error code "clock_melted"; add it to the plugin's errors/ },
 	})
-	t.strictSame((await gateway.request('GET', '/v1/clock/knows')).body, {
+	t.strictSame((await gateway.request('GET', '/v1/clock/check')).body, {
 		fault: [true, true, false],
 		bug: [false, false, false],
 	})
@@ -94,7 +94,7 @@ void t.test('it makes faults with general codes and with its own', async (t) => 
 	t.ok(body.components.schemas.Error.properties.code.enum.includes('clock_stopped'))
 })
 
-void t.test('tokens can have its scopes, while it runs', async (t) => {
+void t.test('tokens can have the scopes of a plugin while it runs', async (t) => {
 	const gateway = await startWith(t, 'clock', clock('1.0.0'))
 	const create = (scopes: string[]) => gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })
 	const reader = await create(['clock:read'])
@@ -125,7 +125,7 @@ export default {
 }
 `
 
-void t.test('its event types are in the reference of the API, and checked by the test kit', async (t) => {
+void t.test('event types of a plugin are in the API reference and checked by the test kit', async (t) => {
 	const gateway = await startGateway({
 		config: 'plugins: {eventful: true}\n',
 		files: {
@@ -142,21 +142,24 @@ void t.test('its event types are in the reference of the API, and checked by the
 })
 
 const refused: Record<string, { part: string; message: RegExp }> = {
-	'a scope of others': {
+	'a scope of another plugin': {
 		part: `scopes: { 'vault:all': 'All' }`,
 		message: /"vault:all" must begin with .* such as clock:read/,
 	},
-	'a scope without a word': { part: `scopes: { 'clock:read': '' }`, message: /"clock:read" needs a description/ },
+	'a scope without a description': {
+		part: `scopes: { 'clock:read': '' }`,
+		message: /"clock:read" needs a description/,
+	},
 	'scopes as a list': { part: `scopes: ['clock:read']`, message: /scopes must be an object/ },
 	'a general code': {
 		part: `errors: { not_found: { status: 404, description: 'x' } }`,
 		message: /one of the gateway's own/,
 	},
-	'a code of others': {
+	'a code of another plugin': {
 		part: `errors: { vault_open: { status: 404, description: 'x' } }`,
 		message: /such as clock_failed/,
 	},
-	'a status that is none': {
+	'an invalid status': {
 		part: `errors: { clock_odd: { status: 200, description: 'x' } }`,
 		message: /from 400 to 599/,
 	},
@@ -168,13 +171,13 @@ const refused: Record<string, { part: string; message: RegExp }> = {
 		part: `events: { 'clock.ticked': { description: 'x' } }`,
 		message: /"clock.ticked" needs a description, and a payload/,
 	},
-	'a code without a word': {
+	'a code without a description': {
 		part: `errors: { clock_odd: { status: 400 } }`,
 		message: /"clock_odd" needs a description/,
 	},
 }
 
-void t.test('what it may not declare is refused, with what to change', async (t) => {
+void t.test('an invalid declaration is refused with what to change', async (t) => {
 	for (const [what, { part, message }] of Object.entries(refused)) {
 		const gateway = await startWith(t, 'clock', `export default { name: 'clock', ${part} }`)
 		const clock = gateway.running.gateway.status.plugins().find(({ name }) => name === 'clock')
@@ -186,48 +189,48 @@ const ticking = `
 export default {
 	name: 'ticking',
 	start(ctx) {
-		const seen = globalThis.tickingSeen = { every: 0, once: 0, stopped: 0, overlap: false, refused: '', released: null }
-		let underWay = false
-		ctx.defer(() => { seen.released = { underWay, every: seen.every } }, 'what its timers use')
+		const state = globalThis.tickingState = { every: 0, once: 0, stopped: 0, overlap: false, refused: '', released: null }
+		let isRunning = false
+		ctx.defer(() => { state.released = { isRunning, every: state.every } }, 'what its timers use')
 		ctx.every(1, async () => {
-			seen.overlap ||= underWay
-			underWay = true
+			state.overlap ||= isRunning
+			isRunning = true
 			await new Promise((resolve) => setTimeout(resolve, 3))
-			underWay = false
-			if (++seen.every === 2) throw new Error('the second tick fails')
+			isRunning = false
+			if (++state.every === 2) throw new Error('the second tick fails')
 		})
-		ctx.after(1, () => seen.once++)
-		ctx.after(1, () => seen.stopped++)()
-		try { ctx.every(2 ** 31, () => {}) } catch (error) { seen.refused = error.message }
+		ctx.after(1, () => state.once++)
+		ctx.after(1, () => state.stopped++)()
+		try { ctx.every(2 ** 31, () => {}) } catch (error) { state.refused = error.message }
 	},
 }
 `
 
-void t.test('its timers do not overlap, report what they throw, and end with it', async (t) => {
+void t.test('timers of a plugin do not overlap, report errors, and end with the plugin', async (t) => {
 	const gateway = await startWith(t, 'ticking', ticking)
-	const { tickingSeen: seen } = globalThis as unknown as {
-		tickingSeen: Record<'every' | 'once' | 'stopped', number> & {
+	const { tickingState: state } = globalThis as unknown as {
+		tickingState: Record<'every' | 'once' | 'stopped', number> & {
 			overlap: boolean
 			refused: string
-			released: { underWay: boolean; every: number } | null
+			released: { isRunning: boolean; every: number } | null
 		}
 	}
 	await until(
-		() => seen.every,
+		() => state.every,
 		(ticks) => ticks >= 5,
 	)
-	t.match(seen, { once: 1, stopped: 0, overlap: false, refused: /from 1 to 2147483647, not 2147483648/ })
+	t.match(state, { once: 1, stopped: 0, overlap: false, refused: /from 1 to 2147483647, not 2147483648/ })
 	const status = gateway.running.gateway.status.plugins().find(({ name }) => name === 'ticking')
 	t.match(status, { state: 'failing', last_error: /the second tick fails/ })
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'plugins: {ticking: false}\n')
 	await gateway.running.gateway.reload()
 	const released = await until(
-		() => seen.released,
+		() => state.released,
 		(one) => one !== null,
 	)
-	t.equal(released?.underWay, false, 'its release waits for a call under way')
+	t.equal(released?.isRunning, false, 'the release waits for a call in progress')
 	for (let i = 0; i < 10; i++) await gateway.request('GET', '/healthz')
-	t.equal(seen.every, released?.every, 'no call comes after its release')
+	t.equal(state.every, released?.every, 'no call follows the release')
 })
 
 const breaking = (body: string): string => `
@@ -242,7 +245,7 @@ export default {
 }
 `
 
-void t.test('a hapi extension that breaks every route is named', async (t) => {
+void t.test('a hapi extension that breaks every route is reported with its plugin', async (t) => {
 	for (const [body, reason] of [
 		[`throw new Error('it broke')`, /its hapi extension onPreHandler failed for a request: it broke/],
 		[`return`, /it returned nothing; end it with: return h\.continue/],
@@ -256,7 +259,7 @@ void t.test('a hapi extension that breaks every route is named', async (t) => {
 	const refusing = breaking(`return h.response({ message: 'not now' }).code(403).takeover()`)
 	const gateway = await startWith(t, 'breaking', refusing)
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 403)
-	t.equal((await gateway.request('GET', '/readyz')).body, 'ok', 'a refusal is no failure')
+	t.equal((await gateway.request('GET', '/readyz')).body, 'ok', 'a refusal is not a failure')
 })
 
 const measuring = (source: string): string => `
@@ -269,7 +272,7 @@ export default {
 }
 `
 
-void t.test('its metrics are in the scrape; what is wrong with them leaves out nothing else', async (t) => {
+void t.test('metrics of a plugin are in the scrape, and invalid ones do not affect others', async (t) => {
 	const scraped = async (source: string): Promise<string> => {
 		const gateway = await startWith(t, 'measuring', measuring(source))
 		const { status, body } = await gateway.request('GET', '/metrics')
@@ -289,13 +292,13 @@ void t.test('its metrics are in the scrape; what is wrong with them leaves out n
 	t.match(good, /# HELP measuring_height How high\.\n# TYPE measuring_height gauge\nmeasuring_height 1\.5\n/)
 	t.match(good, /# TYPE measuring_steps_total counter\nmeasuring_steps_total\{side="left"\} 1\n/)
 	t.notMatch(good, /measuring_absent [^N]/)
-	const one = (name: string, read: string): string =>
+	const metric = (name: string, read: string): string =>
 		`{ metrics: { ${name}: { help: 'Odd.', type: 'gauge' } }, read: () => (${read}) }`
 	for (const source of [
-		one('svc_runs_active', '{ svc_runs_active: 99 }'),
-		one('measuring_odd', `{ measuring_odd: 'x' }`),
-		one('measuring_odd', `{ measuring_odd: [{ labels: { 'a b': 'x' }, value: 1 }] }`),
-		one('measuring_odd', 'undefined'),
+		metric('svc_runs_active', '{ svc_runs_active: 99 }'),
+		metric('measuring_odd', `{ measuring_odd: 'x' }`),
+		metric('measuring_odd', `{ measuring_odd: [{ labels: { 'a b': 'x' }, value: 1 }] }`),
+		metric('measuring_odd', 'undefined'),
 		'7',
 	])
 		t.notMatch(await scraped(source), /measuring_odd|active 99/, source)

@@ -1,4 +1,4 @@
-/** A plugin's service as its own routes have it. */
+/** The service of a plugin, as its own routes get it. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
@@ -9,17 +9,17 @@ import { eventually } from '../../support/wait.ts'
 
 class Counter {
 	#count = 0
-	readonly made: WeakRef<() => void>[] = []
+	readonly callbacks: WeakRef<() => void>[] = []
 
 	count(): number {
 		return ++this.#count
 	}
 
-	/** Another function each time. */
+	/** A new function each time. */
 	get callback(): () => void {
-		const made = (): void => void this.#count
-		this.made.push(new WeakRef(made))
-		return made
+		const callback = (): void => void this.#count
+		this.callbacks.push(new WeakRef(callback))
+		return callback
 	}
 }
 
@@ -32,27 +32,27 @@ async function started() {
 	return { counter: instance.service as Counter, late: instance.lateService() as Counter }
 }
 
-void t.test('a method is bound once, and has the private fields of the service', async (t) => {
+void t.test('a method is bound once, and can use private fields of the service', async (t) => {
 	const { late } = await started()
 	t.equal(late.count, late.count)
 	t.equal(late.count(), 1)
 	t.equal(late.count(), 2)
 })
 
-void t.test('functions that a getter makes are not kept', async (t) => {
+void t.test('functions that a getter returns are not retained', async (t) => {
 	const { counter, late } = await started()
 	setFlagsFromString('--expose-gc')
 	t.teardown(() => setFlagsFromString('--no-expose-gc'))
 	const collect = runInNewContext('gc') as () => void
 	for (let n = 0; n < 100; n++) late.callback()
-	t.equal(counter.made.length, 100)
-	const left = (): number => counter.made.filter((made) => made.deref()).length
+	t.equal(counter.callbacks.length, 100)
+	const retained = (): number => counter.callbacks.filter((callback) => callback.deref()).length
 	await eventually(
 		() => {
 			collect()
-			return left()
+			return retained()
 		},
 		(count) => count <= 1,
 	)
-	t.equal(late.count(), 1, 'while the service serves')
+	t.equal(late.count(), 1, 'the service still works')
 })

@@ -13,7 +13,7 @@ const needing = (needs: Record<string, string[]>): Definition[] =>
 	Object.entries(needs).map(([name, own]) => definition(name, '1', own))
 const namesOf = (definitions: readonly Definition[]): string[] => definitions.map(({ plugin }) => plugin.name)
 
-void t.test('keeps what is equal, replaces what changed, starts what is new, stops what is gone', async (t) => {
+void t.test('keeps equal plugins, replaces changed ones, starts new ones and stops removed ones', async (t) => {
 	const todo = plan(
 		[definition('a'), definition('b'), definition('c')],
 		[definition('a'), definition('b', '2'), definition('d')],
@@ -23,14 +23,14 @@ void t.test('keeps what is equal, replaces what changed, starts what is new, sto
 	t.ok(isIdle(plan([definition('a')], [definition('a')])))
 })
 
-void t.test('puts what is needed first, and stops dependants first', async (t) => {
+void t.test('starts dependencies first, and stops dependants first', async (t) => {
 	const { order, orphans, cycles } = inOrder(needing({ c: ['b'], b: ['a'], a: [] }))
 	t.strictSame(namesOf(order), ['a', 'b', 'c'])
 	t.equal(orphans.size + cycles.size, 0)
 	t.strictSame(plan(order, []).stop, ['c', 'b', 'a'])
 })
 
-void t.test('leaves out what needs a plugin that is not there, directly or not', async (t) => {
+void t.test('omits plugins that need a missing one, directly or not', async (t) => {
 	const { order, orphans } = inOrder(needing({ chat: ['channels'], bot: ['a', 'chat'], a: [] }))
 	t.strictSame(namesOf(order), ['a'])
 	t.match(
@@ -42,7 +42,7 @@ void t.test('leaves out what needs a plugin that is not there, directly or not',
 	)
 })
 
-void t.test('leaves out a cycle, and prints it; what needs a plugin of the cycle is no part of it', async (t) => {
+void t.test('omits a cycle and reports it, without the plugins that only need a part of it', async (t) => {
 	const { order, orphans, cycles } = inOrder(needing({ x: ['b'], a: ['b'], b: ['c'], c: ['missing', 'a'], d: [] }))
 	t.strictSame(namesOf(order), ['d'])
 	t.strictSame([...cycles.keys()].toSorted(), ['a', 'b', 'c'])
@@ -56,7 +56,7 @@ void t.test('leaves out a cycle, and prints it; what needs a plugin of the cycle
 	)
 })
 
-/** Plugins a to f. One may need those before it in the alphabet, so there is no cycle. */
+/** Plugins a to f. Each needs only earlier ones, so there is no cycle. */
 const definitions = fc
 	.tuple(
 		...['a', 'b', 'c', 'd', 'e', 'f'].map((name, at, names) =>
@@ -70,7 +70,7 @@ const definitions = fc
 	)
 	.map((drafts) => drafts.filter(({ on }) => on).map((one) => definition(one.name, one.fingerprint, one.needs)))
 
-void t.test('for any two sets, needs stand before those who need them, and every name is in one place', async (t) => {
+void t.test('for any two sets, dependencies come first, and every name is in one list', async (t) => {
 	fc.assert(
 		fc.property(definitions, definitions, (before, after) => {
 			const [running, wanted] = [inOrder(before).order, inOrder(after)]

@@ -4,19 +4,19 @@ import { Generation } from '../../../core/host/generation.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { eventually } from '../../support/wait.ts'
 
-/** The module keeps what its first instance was given, as a cache or a pending request may. */
+/** The module keeps the context of its first instance, as a cache or a pending request may. */
 const KEEPER = `
 let first
 export default { name: 'keeper', start(ctx) { first ??= ctx } }
 `
 
-void t.test('an instance that something still refers to does not keep all later generations', async (t) => {
+void t.test('an instance that is still referenced does not retain all later generations', async (t) => {
 	const gateway = await startGateway({
 		config: 'plugins:\n  keeper: true\n',
 		files: { 'plugins/keeper/index.ts': KEEPER },
 	})
 	t.teardown(() => gateway.stop())
-	// In turn: each generation shares instances with the one before and the one after.
+	// One plugin after another, so that each generation shares instances with its neighbours.
 	const change = async (): Promise<void> => {
 		for (const name of ['keeper', 'skills', 'memory'])
 			for (const on of [false, true]) {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Scope } from '../../../core/host/scope.ts'
 
-void t.test('gives back last first, after the signal', async (t) => {
+void t.test('releases in reverse order, after the signal', async (t) => {
 	const scope = new Scope()
 	const order: string[] = []
 	scope.signal.addEventListener('abort', () => order.push('signal'))
@@ -11,10 +11,10 @@ void t.test('gives back last first, after the signal', async (t) => {
 	t.strictSame(await scope.release(1_000), [])
 	t.strictSame(order, ['signal', 'third', 'second', 'first'])
 	t.strictSame(await scope.release(1_000), [])
-	t.equal(order.length, 4, 'each once')
+	t.equal(order.length, 4, 'everything is released once')
 })
 
-void t.test('names what throws and what hangs, and releases the rest', async (t) => {
+void t.test('reports releases that throw or hang, and releases the rest', async (t) => {
 	const scope = new Scope()
 	let released = false
 	scope.defer(() => (released = true), 'good')
@@ -28,7 +28,7 @@ void t.test('names what throws and what hangs, and releases the rest', async (t)
 	t.ok(released)
 })
 
-void t.test('refuses what is acquired after the release', async (t) => {
+void t.test('refuses acquisitions after the release', async (t) => {
 	const scope = new Scope()
 	await scope.release(10)
 	t.throws(() => scope.defer(() => {}, 'late'), /"late" was acquired after/)

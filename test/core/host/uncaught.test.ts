@@ -1,4 +1,4 @@
-/** Errors that plugins leave uncaught, in every way in which that happens: each is reported by name, and nobody else notices. */
+/** Uncaught errors of plugins, of every kind: each is reported with its plugin, and does not affect others. */
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -9,14 +9,14 @@ import { spawnGateway } from '../../support/process.ts'
 import type { GatewayProcess } from '../../support/process.ts'
 import { WAIT_LIMIT_MS } from '../../support/wait.ts'
 
-/** Each does one thing wrong, by itself or when an agent is created; what it throws has the plugin's name in it. */
-const wrongs: Record<string, string> = {
+/** Each has one fault, by itself or when an agent is created. Its error contains the name of the plugin. */
+const faults: Record<string, string> = {
 	'timer-throws': `setTimeout(() => { throw new Error('timer-throws did it') }, 1)`,
 	'timer-rejects': `setTimeout(async () => { throw new Error('timer-rejects did it') }, 1)`,
 	'interval-rejects': `
 		const timer = setInterval(() => Promise.reject('interval-rejects did it'), 20)
 		ctx.defer(() => clearInterval(timer), 'timer')`,
-	// The error of a connection that fails has no line of the plugin's in its stack.
+	// The stack of a failed connection contains no line of the plugin.
 	'socket-fails': `import('node:net').then(({ connect }) => connect(1, '127.0.0.1'))`,
 	'fetch-fails': `setTimeout(() => fetch('http://127.0.0.1:1/'), 1)`,
 	'emitter-fails': `import('node:events').then(({ EventEmitter }) => new EventEmitter().emit('error', 'emitter-fails did it'))`,
@@ -31,7 +31,7 @@ const wrongs: Record<string, string> = {
 		run: () => void import('node:net').then(({ connect }) => connect(1, '127.0.0.1')),
 	})`,
 }
-const plugins = Object.entries(wrongs).map(([name, body]): [string, string] => [
+const plugins = Object.entries(faults).map(([name, body]): [string, string] => [
 	name,
 	`export default { name: '${name}', start(ctx) { ${body} } }\n`,
 ])
@@ -77,18 +77,18 @@ async function pluginsOf({ url }: GatewayProcess): Promise<Map<string, Plugin>> 
 	return new Map(body.map((one) => [one.name, one]))
 }
 
-/** Asks again until there is an answer. */
-async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
+/** Polls until `look` returns neither undefined nor false. Unlike `eventually`, accepts ''. */
+async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
 	const end = Date.now() + WAIT_LIMIT_MS
 	for (;;) {
-		const found = await ask()
+		const found = await look()
 		if (found !== undefined && found !== false) return found
 		if (Date.now() > end) throw new Error(`${WAIT_LIMIT_MS / 1000} s passed without: ${what}`)
 		await pause(10)
 	}
 }
 
-/** Waits until a plugin is in that state, and answers with its error. */
+/** Waits until a plugin is in that state, and returns its error. */
 function failing(gateway: GatewayProcess, name: string, state = 'failing'): Promise<string> {
 	return until(`${name} is ${state}`, async () => {
 		const plugin = (await pluginsOf(gateway)).get(name)
@@ -96,7 +96,7 @@ function failing(gateway: GatewayProcess, name: string, state = 'failing'): Prom
 	})
 }
 
-/** Waits for an event of this type about a plugin, and answers with the messages of all. */
+/** Waits for an event of this type about a plugin, and returns the messages of all such events. */
 function eventsOf({ url }: GatewayProcess, type: string, plugin?: string): Promise<string[]> {
 	return until(`${type} of ${plugin}`, async () => {
 		const { body } = await send(`${url}/v1/audit?event_type=${type}&limit=500`, 'GET')
@@ -107,7 +107,7 @@ function eventsOf({ url }: GatewayProcess, type: string, plugin?: string): Promi
 	})
 }
 
-/** The lines of the log with this text. Waits for one: it may come behind what else tells of it. */
+/** Waits for a line with this text in the log, which may be written after the status changes, and returns all such lines. */
 const linesWith = (gateway: GatewayProcess, text: string): Promise<string[]> =>
 	until(`the log has "${text}"`, async () => {
 		const lines = gateway
@@ -117,7 +117,7 @@ const linesWith = (gateway: GatewayProcess, text: string): Promise<string[]> =>
 		return lines.length > 0 && lines
 	})
 
-void t.test('each is reported with the name of its plugin, everywhere', async (t) => {
+void t.test('each error is reported with its plugin in the status, the events and the log', async (t) => {
 	const gateway = await startWith([...plugins, ...others])
 	t.teardown(() => gateway.kill())
 	const { url } = gateway
@@ -126,11 +126,11 @@ void t.test('each is reported with the name of its plugin, everywhere', async (t
 	t.equal((await post('/v1/agents', { name: 'ada', config: { provider: 'offline' } })).status, 201)
 	t.equal((await post('/leave', {})).body, 'left')
 	await post('/v1/agents/ada/runs', { prompt: '/tool wrong.leave {}' })
-	const { body: place } = await send<{ port: number }>(`${url}/port`, 'GET')
-	const socket = connect(place.port, '127.0.0.1')
+	const { body: listening } = await send<{ port: number }>(`${url}/port`, 'GET')
+	const socket = connect(listening.port, '127.0.0.1')
 	socket.once('data', () => socket.resetAndDestroy())
 
-	const says: Record<string, RegExp> = {
+	const messages: Record<string, RegExp> = {
 		'socket-fails': /ECONNREFUSED/,
 		'fetch-fails': /fetch failed/,
 		'no-error': /has no text/,
@@ -142,16 +142,16 @@ void t.test('each is reported with the name of its plugin, everywhere', async (t
 	}
 	for (const [name] of [...plugins, ...others].filter(([name]) => name !== 'good')) {
 		const error = await failing(gateway, name)
-		t.match(error, says[name] ?? new RegExp(`${name} did it`), name)
+		t.match(error, messages[name] ?? new RegExp(`${name} did it`), name)
 		const [message] = await eventsOf(gateway, 'plugin.failed', name)
-		t.match(message, says[name] ?? new RegExp(`"${name}".*${name} did it`), name)
+		t.match(message, messages[name] ?? new RegExp(`"${name}".*${name} did it`), name)
 		t.ok(await linesWith(gateway, name), `the log names ${name}`)
 	}
 
 	const { body: verbose } = await send<string>(`${url}/readyz?verbose`, 'GET')
-	t.match(verbose, /^\[\+\]gateway ready$/m, 'none of it is taken for the gateway’s own')
+	t.match(verbose, /^\[\+\]gateway ready$/m, 'none of them is attributed to the gateway')
 	t.match(verbose, /^\[-\]plugins .*emit-refused, .*timer-throws/m)
-	t.notMatch(verbose, /good|did it/, 'no text of an error, and no plugin that is well')
+	t.notMatch(verbose, /good|did it/, 'no error messages, and no healthy plugin')
 	t.equal((await pluginsOf(gateway)).get('good')?.state, 'running')
 	const { body: run } = await post('/v1/agents/ada/runs', { prompt: '/tool good.day {}' })
 	t.equal((await post('/v1/agents', { name: 'bob' })).status, 201)
@@ -159,7 +159,7 @@ void t.test('each is reported with the name of its plugin, everywhere', async (t
 		const { body } = await send(`${url}/v1/runs/${run.run_id}`, 'GET')
 		return body.status === 'completed'
 	})
-	t.equal(await gateway.end(), 0, 'it ends in order')
+	t.equal(await gateway.end(), 0, 'the gateway ends gracefully')
 })
 
 /** Tools whose events cannot be stored. */
@@ -176,8 +176,8 @@ const tools = Object.entries(wrongEvents).map(
 	})`,
 )
 const edited = (body: string): string => `export default { name: 'edited', start() { ${body} } }\n`
-/** Each has its turn, one after another. */
-const inTurn: Record<string, string> = {
+/** Plugins that fail one after another. */
+const sequence: Record<string, string> = {
 	edited: edited(`setTimeout(() => Promise.reject('edited did it'), 1)`),
 	gone: `
 		import { existsSync } from 'node:fs'
@@ -205,12 +205,12 @@ const inTurn: Record<string, string> = {
 void t.test('one plugin after another', async (t) => {
 	const home = makeHome({
 		config: 'plugins: {edited: true, gone: true, odd: true, mask: true}\n',
-		files: Object.fromEntries(Object.entries(inTurn).map(([name, text]) => [`plugins/${name}/index.js`, text])),
+		files: Object.fromEntries(Object.entries(sequence).map(([name, text]) => [`plugins/${name}/index.js`, text])),
 	})
 	const gateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 
-	await t.test('one that is changed after it failed is well again', async (t) => {
+	await t.test('a plugin that is fixed after a failure is running again', async (t) => {
 		await failing(gateway, 'edited')
 		t.equal((await send(`${gateway.url}/v1/health`, 'GET')).body.status, 'degraded')
 		writeFileSync(join(home, 'plugins/edited/index.js'), edited(''))
@@ -218,7 +218,7 @@ void t.test('one plugin after another', async (t) => {
 		t.equal((await send(`${gateway.url}/v1/health`, 'GET')).body.status, 'ok')
 	})
 
-	await t.test('what it leaves running when it is switched off is reported, too', async (t) => {
+	await t.test('an error of a plugin that was switched off is reported, too', async (t) => {
 		t.equal((await pluginsOf(gateway)).get('gone')?.state, 'running')
 		writeFileSync(join(home, 'config/gateway.yaml'), 'plugins: {edited: true, gone: false, odd: true, mask: true}\n')
 		await until('it is off', async () => !(await pluginsOf(gateway)).has('gone'))
@@ -230,7 +230,7 @@ void t.test('one plugin after another', async (t) => {
 		t.match((await send(`${gateway.url}/readyz?verbose`, 'GET')).body, /\nok\n$/)
 	})
 
-	await t.test('a tool whose event cannot be stored fails, and its run goes on', async (t) => {
+	await t.test('a tool whose event cannot be stored fails, and its run continues', async (t) => {
 		await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada', config: { provider: 'offline' } } })
 		for (const name of Object.keys(wrongEvents)) {
 			const prompt = `/tool odd.${name} {}`
@@ -243,9 +243,9 @@ void t.test('one plugin after another', async (t) => {
 		}
 	})
 
-	await t.test('an error that is nobody else’s is the gateway’s own, and is not hidden', async (t) => {
-		const { body: place } = await send<{ port: number }>(`${gateway.url}/port`, 'GET')
-		const socket = connect(place.port, '127.0.0.1')
+	await t.test('an error that no plugin caused is reported as the gateway’s own', async (t) => {
+		const { body: listening } = await send<{ port: number }>(`${gateway.url}/port`, 'GET')
+		const socket = connect(listening.port, '127.0.0.1')
 		socket.write('x')
 		t.teardown(() => socket.destroy())
 		t.strictSame(await eventsOf(gateway, 'gateway.error'), ['whose is it?'])
@@ -257,16 +257,16 @@ void t.test('one plugin after another', async (t) => {
 	})
 })
 
-void t.test('an endless stream of rejections fills neither the log nor the events, and starves nobody', async (t) => {
+void t.test('endless rejections do not flood the log or the events, and do not block requests', async (t) => {
 	const storm = `setImmediate(function again() { Promise.reject(new Error('storm did it')); setImmediate(again) })`
 	const gateway = await startWith([['storm', `export default { name: 'storm', start() { ${storm} } }\n`]])
 	t.teardown(() => gateway.kill())
 	const countOf = async (): Promise<number> => Number(/\((\d+) so far/.exec(await failing(gateway, 'storm'))?.[1] ?? 1)
 	await until('2,000 rejections', async () => (await countOf()) >= 2000)
 	const lines = await linesWith(gateway, 'was thrown, and nothing caught it')
-	const told = await eventsOf(gateway, 'plugin.failed', 'storm')
-	// One a minute each: more than one of them only on a machine on which 2,000 take minutes.
+	const events = await eventsOf(gateway, 'plugin.failed', 'storm')
+	// One a minute each. More than one means that 2,000 rejections took minutes on a slow machine.
 	t.ok(lines.length > 0 && lines.length < 20, `${lines.length} lines`)
-	t.ok(told.length > 0 && told.length < 20, `${told.length} events`)
+	t.ok(events.length > 0 && events.length < 20, `${events.length} events`)
 	t.equal((await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })).status, 201)
 })
