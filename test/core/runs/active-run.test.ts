@@ -7,30 +7,32 @@ const usage = { input_tokens: 3, output_tokens: 4 }
 const spent: ModelUsage[] = [{ provider: 'p', model: 'm', usage }]
 const answer = { content: 'Done.', tool_calls: [], usage, provider: 'p', model: 'm', finish_reason: 'stop' as const }
 
-/** Messages that were on their way when the run was stopped. */
-const late: Record<string, { says: ToMain[]; spent?: ModelUsage[] }> = {
+/** Messages in transit when the run was stopped, and the usage to count. */
+const late: Record<string, { messages: ToMain[]; spent?: ModelUsage[] }> = {
 	'an answer that calls tools': {
-		says: [
+		messages: [
 			{ kind: 'call', id: 1, method: 'model', params: { answer, spent } },
 			{ kind: 'outcome', outcome: { status: 'stopped', spent } },
 		],
 		spent: [...spent, ...spent],
 	},
-	'the last answer': { says: [{ kind: 'outcome', outcome: { status: 'completed', answer, usage, spent } }], spent },
+	'the last answer': { messages: [{ kind: 'outcome', outcome: { status: 'completed', answer, usage, spent } }], spent },
 	'a failure': {
-		says: [{ kind: 'outcome', outcome: { status: 'failed', error: { code: 'internal', message: '' }, usage, spent } }],
+		messages: [
+			{ kind: 'outcome', outcome: { status: 'failed', error: { code: 'internal', message: '' }, usage, spent } },
+		],
 		spent,
 	},
-	'nothing that can be read': {
-		says: [
+	'invalid messages': {
+		messages: [
 			{ kind: 'call', id: 1, method: 'model', params: null } as never,
 			{ kind: 'outcome', outcome: { status: 'stopped', spent: [{ provider: 'p' }] } } as never,
 		],
 	},
 }
 
-void t.test('a stopped run counts what its thread had used', async (t) => {
-	for (const [what, { says, spent: counted }] of Object.entries(late)) {
+void t.test('a stopped run counts the usage of its thread', async (t) => {
+	for (const [what, { messages, spent: counted }] of Object.entries(late)) {
 		const run = new ActiveRun({
 			order: { run_id: 'r', journal: [], limits: {}, remaining_ms: 60_000 } as unknown as RunOrder,
 			host: { model: () => t.fail('the host is not called after a stop') } as unknown as RunHost,
@@ -40,7 +42,7 @@ void t.test('a stopped run counts what its thread had used', async (t) => {
 		run.start(() => ({ order() {}, post() {}, terminate() {}, release() {} }))
 		run.receive({ kind: 'hello' } as ToMain)
 		const stopped = run.abort('enough')
-		for (const message of says) run.receive(message)
+		for (const message of messages) run.receive(message)
 		await stopped
 		t.strictSame(await run.outcome, { status: 'stopped', ...(counted && { spent: counted }) }, what)
 	}

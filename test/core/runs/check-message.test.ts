@@ -1,4 +1,4 @@
-/** What a thread of another gateway sends may be anything: a field of another type than the protocol's is refused. */
+/** A thread of another gateway may send anything: a field of another type than the protocol's is refused. */
 import t from 'tap'
 import { checkCall, checkEvent, checkOutcome } from '../../../core/runs/check-message.ts'
 import type { ModelAnswer, RunOutcome, ToMain, Usage, WorkerEvent } from '../../../core/protocol.ts'
@@ -68,7 +68,7 @@ void t.test('an event that no thread emits is refused', (t) => {
 	t.end()
 })
 
-/** Copies of `value`, each with one field of another type; what a provider keeps for itself is opaque. */
+/** Copies of `value`, each with one field of another type. Provider state is opaque and not changed. */
 function* broken(value: unknown, at = ''): Generator<[at: string, copy: unknown]> {
 	if (typeof value !== 'object' || value === null || value === provider_state) return
 	for (const [name, inner] of Object.entries(value)) {

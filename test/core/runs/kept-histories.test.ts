@@ -1,21 +1,21 @@
-/** A thread is sent each message of earlier turns once or twice, and always has the history that an order means. */
+/** A thread receives each message of earlier turns once or twice, and always has the history of an order. */
 import t from 'tap'
 import type { ChatMessage, SentHistory } from '../../../core/protocol.ts'
 import { charactersOf, KeptHistories } from '../../../core/runs/kept-histories.ts'
 
-const said = (content: string): ChatMessage => ({ role: 'user', content })
+const message = (content: string): ChatMessage => ({ role: 'user', content })
 const turn = (about: unknown): ChatMessage[] => [
-	said(`question ${about}`),
+	message(`question ${about}`),
 	{ role: 'assistant', content: `answer ${about}` },
 ]
 
-/** The thread's side, as in sandbox/serve.ts, with copies of what it gets. */
+/** The thread's side, as in sandbox/serve.ts, with copies of the messages. */
 class Thread {
 	readonly kept = new Map<number, ChatMessage[]>()
-	/** Messages that it got. */
+	/** The number of messages received. */
 	received = 0
 
-	take(sent: SentHistory): ChatMessage[] {
+	receive(sent: SentHistory): ChatMessage[] {
 		const { id, from, added, forget } = structuredClone(sent)
 		for (const one of forget) this.kept.delete(one)
 		this.received += added.length
@@ -27,21 +27,21 @@ class Thread {
 	}
 }
 
-void t.test('a message is sent once, and then is the same object in each order', async (t) => {
+void t.test('a message is sent once, and is the same object in each later order', async (t) => {
 	const [main, thread] = [new KeptHistories(), new Thread()]
 	const history: ChatMessage[] = []
 	const orders: ChatMessage[][] = []
 	for (let at = 0; at < 10; at++) {
 		history.push(...turn(at))
-		main.send([...history], (sent) => orders.push(thread.take(sent)))
+		main.send([...history], (sent) => orders.push(thread.receive(sent)))
 		t.same(orders.at(-1), history)
 	}
-	// The first turn twice: it may have been the only order of its conversation.
+	// The first turn is sent twice, since its order may have been the only one of the conversation.
 	t.equal(thread.received, history.length + 2)
 	t.ok(orders[2]?.every((message, at) => message === orders[9]?.[at]))
 })
 
-void t.test('a history that was changed or cut arrives as it is', async (t) => {
+void t.test('a changed or shortened history arrives unchanged', async (t) => {
 	const [main, thread] = [new KeptHistories(), new Thread()]
 	const all = Array.from({ length: 8 }, (_, at) => turn(at)).flat()
 	const histories = [
@@ -49,13 +49,14 @@ void t.test('a history that was changed or cut arrives as it is', async (t) => {
 		all.slice(0, 8),
 		all.slice(0, 4),
 		all,
-		[...all.slice(0, 6), said('another'), ...all.slice(7)],
+		[...all.slice(0, 6), message('another'), ...all.slice(7)],
 		all.slice(4),
 		all.slice(4),
 		[],
 		all,
 	]
-	for (const history of [...histories, ...histories]) main.send(history, (sent) => t.same(thread.take(sent), history))
+	for (const history of [...histories, ...histories])
+		main.send(history, (sent) => t.same(thread.receive(sent), history))
 	t.ok(thread.received < 2 * histories.flat().length)
 })
 
@@ -65,42 +66,42 @@ void t.test('each of several threads gets the messages that it lacks', async (t)
 	for (let at = 0; at < 12; at++) {
 		history.push(...turn(at))
 		const { main, thread } = pairs[at % 2]!
-		main.send([...history], (sent) => t.same(thread.take(sent), history))
+		main.send([...history], (sent) => t.same(thread.receive(sent), history))
 	}
 	for (const { thread } of pairs) t.ok(thread.received <= history.length + 2)
 })
 
-void t.test('what is kept has a bound, and what was removed is sent again', async (t) => {
+void t.test('kept histories have a limit, and a removed one is sent again', async (t) => {
 	const [main, thread] = [new KeptHistories(), new Thread()]
-	const conversations = Array.from({ length: 12 }, (_, at) => [said(`${at}`), said(`${at}`.repeat(1024 * 1024))])
+	const conversations = Array.from({ length: 12 }, (_, at) => [message(`${at}`), message(`${at}`.repeat(1024 * 1024))])
 	for (const conversation of [0, 1, 2].flatMap(() => conversations)) {
-		main.send(conversation, (sent) => t.same(thread.take(sent), conversation))
+		main.send(conversation, (sent) => t.same(thread.receive(sent), conversation))
 		const characters = [...thread.kept.values()].flat().reduce((sum, message) => sum + charactersOf(message), 0)
 		t.ok(characters < 7 * 1024 * 1024, `${characters} characters`)
 	}
 	t.ok(thread.received > 4 * 12)
 })
 
-void t.test('a history above the bound is kept until another one is sent', async (t) => {
+void t.test('a history above the limit is kept until another one is sent', async (t) => {
 	const [main, thread] = [new KeptHistories(), new Thread()]
-	const large = [said('large'), said('x'.repeat(5 * 1024 * 1024))]
+	const large = [message('large'), message('x'.repeat(5 * 1024 * 1024))]
 	const other = turn('other')
-	for (const history of [large, large, large, other, other]) main.send(history, (sent) => void thread.take(sent))
+	for (const history of [large, large, large, other, other]) main.send(history, (sent) => void thread.receive(sent))
 	t.equal(thread.received, 2 * large.length + 2 * other.length)
-	main.send(other, (sent) => void thread.take(sent))
+	main.send(other, (sent) => void thread.receive(sent))
 	t.equal([...thread.kept.values()].flat().length, other.length)
 })
 
 void t.test('an order that cannot be posted changes nothing', async (t) => {
 	const [main, thread] = [new KeptHistories(), new Thread()]
-	const history = [said('one'), said('two')]
+	const history = [message('one'), message('two')]
 	const refuse = (): void => {
 		throw new Error('not cloneable')
 	}
 	t.throws(() => main.send(history, refuse), /not cloneable/)
-	for (let time = 0; time < 2; time++) main.send(history, (sent) => t.same(thread.take(sent), history))
-	const longer = [...history, said('three')]
+	for (let n = 0; n < 2; n++) main.send(history, (sent) => t.same(thread.receive(sent), history))
+	const longer = [...history, message('three')]
 	t.throws(() => main.send(longer, refuse), /not cloneable/)
-	main.send(longer, (sent) => t.same(thread.take(sent), longer))
+	main.send(longer, (sent) => t.same(thread.receive(sent), longer))
 	t.equal(thread.received, 2 + 2 + 1)
 })

@@ -12,7 +12,7 @@ import type { RunHost, RunPoolOptions } from '../../../core/runs/run-pool.ts'
 const puppet = new URL('../../fixtures/workers/puppet.ts', import.meta.url)
 const sandbox = new URL('../../../sandbox/worker.ts', import.meta.url)
 
-/** Records what a run asks for, and lets a test wait for it. */
+/** Records the messages of a run, and lets a test wait for them. */
 class Host implements RunHost {
 	readonly seen: string[] = []
 	readonly #waiting = new Map<string, () => void>()
@@ -62,14 +62,14 @@ class Host implements RunHost {
 		return this.onTool()
 	}
 
-	saw(what: string): Promise<void> {
-		if (this.seen.includes(what)) return Promise.resolve()
-		return new Promise((resolve) => this.#waiting.set(what, resolve))
+	waitFor(message: string): Promise<void> {
+		if (this.seen.includes(message)) return Promise.resolve()
+		return new Promise((resolve) => this.#waiting.set(message, resolve))
 	}
 
-	#see(what: string): void {
-		this.seen.push(what)
-		this.#waiting.get(what)?.()
+	#see(message: string): void {
+		this.seen.push(message)
+		this.#waiting.get(message)?.()
 	}
 }
 
@@ -95,11 +95,11 @@ void t.test('no thread starts before the first run', async (t) => {
 	t.equal(pool.stats().threads, 1)
 })
 
-void t.test('a run that hears the abort stops, and its thread lives on', async (t) => {
+void t.test('a run that handles the abort stops, and its thread stays', async (t) => {
 	const pool = open(t, { grace_ms: 60_000 })
 	const host = new Host()
 	const handle = pool.execute(order('r1', 'wait'), host)
-	await host.saw('event model.request')
+	await host.waitFor('event model.request')
 	t.equal(pool.running('r1'), handle)
 	await handle.abort('enough')
 	t.equal(pool.running('r1'), undefined)
@@ -107,33 +107,30 @@ void t.test('a run that hears the abort stops, and its thread lives on', async (
 	t.match(pool.stats(), { threads: 1, active: 0, lost_threads: 0 })
 })
 
-void t.test(
-	'a run that loops for ever is ended with its thread, and the others of that thread may go on',
-	async (t) => {
-		const pool = open(t, { runs_per_thread: 3, grace_ms: 50 })
-		const [a, b, looping] = [new Host(), new Host(), new Host()]
-		const others = [pool.execute(order('a', 'wait'), a), pool.execute(order('b', 'deaf'), b)]
-		await Promise.all([a.saw('event model.request'), b.saw('event model.request')])
-		const handle = pool.execute(order('looping', 'loop'), looping)
-		await looping.saw('event model.request')
-		await handle.abort('enough')
-		t.strictSame(await handle.outcome, { status: 'stopped' })
-		for (const other of others) await t.rejects(other.outcome, { code: 'thread_lost' })
-		t.equal(pool.stats().lost_threads, 1)
-		t.match(
-			await pool.execute(order('a', 'say'), new Host()).outcome,
-			{ status: 'completed' },
-			'another thread took over',
-		)
-	},
-)
+void t.test('an endless run is ended with its thread, and the other runs of that thread can resume', async (t) => {
+	const pool = open(t, { runs_per_thread: 3, grace_ms: 50 })
+	const [a, b, looping] = [new Host(), new Host(), new Host()]
+	const others = [pool.execute(order('a', 'wait'), a), pool.execute(order('b', 'deaf'), b)]
+	await Promise.all([a.waitFor('event model.request'), b.waitFor('event model.request')])
+	const handle = pool.execute(order('looping', 'loop'), looping)
+	await looping.waitFor('event model.request')
+	await handle.abort('enough')
+	t.strictSame(await handle.outcome, { status: 'stopped' })
+	for (const other of others) await t.rejects(other.outcome, { code: 'thread_lost' })
+	t.equal(pool.stats().lost_threads, 1)
+	t.match(
+		await pool.execute(order('a', 'say'), new Host()).outcome,
+		{ status: 'completed' },
+		'another thread serves it',
+	)
+})
 
 for (const end of ['throw', 'exit', 'memory']) {
-	void t.test(`a thread that ends by ${end} loses its runs only, and another takes its place`, async (t) => {
+	void t.test(`a thread that ends by ${end} loses only its runs, and is replaced`, async (t) => {
 		const pool = open(t, { runs_per_thread: 2, heap_mib: 48 })
 		const host = new Host()
 		const other = pool.execute(order('other', 'wait'), host)
-		await host.saw('event model.request')
+		await host.waitFor('event model.request')
 		const lost = pool.execute(order('lost', end), new Host())
 		await t.rejects(lost.outcome, { code: 'thread_lost' })
 		await t.rejects(other.outcome, { code: 'thread_lost' })
@@ -142,7 +139,7 @@ for (const end of ['throw', 'exit', 'memory']) {
 	})
 }
 
-void t.test('runs that wait behind a lost thread run on the next one', async (t) => {
+void t.test('runs that waited for a lost thread execute on the next one', async (t) => {
 	const pool = open(t, { runs_per_thread: 1 })
 	const lost = pool.execute(order('lost', 'exit'), new Host())
 	const waiting = [1, 2, 3].map((n) => pool.execute(order(`w${n}`, 'say'), new Host()))
@@ -151,36 +148,36 @@ void t.test('runs that wait behind a lost thread run on the next one', async (t)
 })
 
 void t.test('a run that begins while a thread is being terminated waits for the next thread', async (t) => {
-	// Without a grace time, the deaf run is over before its thread has ended.
+	// Without a grace time, the aborted run is over before its thread has ended.
 	const pool = open(t, { grace_ms: 0 })
 	for (let n = 0; n < 3; n++) {
 		const host = new Host()
 		const deaf = pool.execute(order('deaf', 'deaf'), host)
-		await host.saw('event model.request')
+		await host.waitFor('event model.request')
 		await deaf.abort('enough')
 		t.match(await pool.execute(order('next', 'say'), new Host()).outcome, { status: 'completed' })
 	}
 	t.equal(pool.stats().lost_threads, 3)
 })
 
-void t.test('after an abort nothing that the thread says reaches the host', async (t) => {
+void t.test('after an abort, no message of the thread reaches the host', async (t) => {
 	const pool = open(t, { grace_ms: 60_000 })
 	const host = new Host()
 	const handle = pool.execute(order('r1', 'rude'), host)
-	await host.saw('event model.request')
+	await host.waitFor('event model.request')
 	await handle.abort('enough')
 	t.strictSame(await handle.outcome, { status: 'stopped' })
-	await pool.execute(order('r2', 'say'), new Host()).outcome // the thread has said all that it had to say
+	await pool.execute(order('r2', 'say'), new Host()).outcome // the thread has sent all its messages
 	t.strictSame(host.seen, ['event model.request'])
 })
 
-void t.test('an abort does not wait for a call that the host is busy with, and drops its reply', async (t) => {
+void t.test('an abort does not wait for a pending call of the host, and drops its reply', async (t) => {
 	const pool = open(t, { grace_ms: 60_000 })
 	const host = new Host()
 	const reply = Promise.withResolvers<ToolReply>()
 	host.onTool = () => reply.promise
 	const handle = pool.execute(order('r1', 'call'), host)
-	await host.saw('tool tool {}')
+	await host.waitFor('tool tool {}')
 	await handle.abort('enough')
 	reply.resolve({ status: 'done', ok: true, content: 'too late' })
 	t.strictSame(await handle.outcome, { status: 'stopped' })
@@ -198,7 +195,7 @@ void t.test('a run that waits for a thread is stopped at once', async (t) => {
 	await first.abort('enough')
 })
 
-void t.test('an abort that comes before the thread is up is heard before the run begins', async (t) => {
+void t.test('an abort before the thread has started prevents the run', async (t) => {
 	const pool = open(t, { worker: sandbox, grace_ms: 60_000 })
 	const host = new Host()
 	const handle = pool.execute(order('r1', 'Hello'), host)
@@ -207,7 +204,7 @@ void t.test('an abort that comes before the thread is up is heard before the run
 	t.strictSame(host.seen, [])
 })
 
-void t.test('a run that does not keep its wall time is ended from outside', async (t) => {
+void t.test('a run that exceeds its wall time is ended by the pool', async (t) => {
 	const pool = open(t, { grace_ms: 50 })
 	for (const prompt of ['deaf', 'loop']) {
 		const outcome = await pool.execute({ ...order('r1', prompt), remaining_ms: 20 }, new Host()).outcome
@@ -218,7 +215,7 @@ void t.test('a run that does not keep its wall time is ended from outside', asyn
 	}
 })
 
-void t.test('what the host throws ends the run, and the outcome rejects with it', async (t) => {
+void t.test('an error of the host ends the run and rejects its outcome', async (t) => {
 	const pool = open(t, { runs_per_thread: 4 })
 	const full = new Fault('storage_full', 'no room')
 	const fail = (): never => {
@@ -236,14 +233,14 @@ void t.test('what the host throws ends the run, and the outcome rejects with it'
 	t.match(pool.stats(), { active: 0, lost_threads: 0 })
 })
 
-void t.test('a reply that cannot be handed to a thread ends the run', async (t) => {
+void t.test('a reply that cannot be cloned ends the run', async (t) => {
 	const pool = open(t, {})
 	const host = new Host()
 	host.onTool = () => Promise.resolve({ status: 'done', ok: true, content: (() => {}) as unknown as string })
 	await t.rejects(pool.execute(order('r1', 'call'), host).outcome, /could not be cloned/)
 })
 
-void t.test('an order that cannot be handed to a thread fails the run', async (t) => {
+void t.test('an order that cannot be cloned fails the run', async (t) => {
 	const pool = open(t, {})
 	const odd = { ...order('r1', 'say'), tools: [{ name: 'a', description: '', parameters: { default: () => 1 } }] }
 	t.match(await pool.execute(odd, new Host()).outcome, {
@@ -253,12 +250,12 @@ void t.test('an order that cannot be handed to a thread fails the run', async (t
 	t.match(await pool.execute(order('r1', 'say'), new Host()).outcome, { status: 'completed' })
 })
 
-void t.test('a worker that ends a run without a word is a fault of its own, not a wait for ever', async (t) => {
+void t.test('a worker that ends a run without an outcome causes an error', async (t) => {
 	const pool = open(t, {})
 	await t.rejects(pool.execute(order('r1', 'silent'), new Host()).outcome, /without an outcome/)
 })
 
-void t.test('a worker that does not load is told with its cause, and tried anew for the next run', async (t) => {
+void t.test('a worker that does not load is reported with the cause, and retried for the next run', async (t) => {
 	const folder = t.testdir({ 'worker.mjs': 'throw new Error("half written")' })
 	const pool = open(t, { worker: pathToFileURL(join(folder, 'worker.mjs')), threads: 2 })
 	for (const id of ['r1', 'r2']) {
@@ -270,7 +267,7 @@ void t.test('a worker that does not load is told with its cause, and tried anew 
 })
 
 void t.test(
-	'where the system starts no more threads, the runs end with its reason, and the next one tries anew',
+	'if the system cannot start threads, the runs fail with the reason, and the next run retries',
 	async (t) => {
 		const threads = createRequire(import.meta.url)('node:worker_threads') as { Worker: unknown }
 		const { Worker } = threads
@@ -293,11 +290,11 @@ void t.test('a new size serves new runs, while old runs end on their old threads
 	const pool = open(t, { threads: 1, runs_per_thread: 1, grace_ms: 60_000 })
 	const host = new Host()
 	const old = pool.execute(order('old', 'wait'), host)
-	await host.saw('event model.request')
+	await host.waitFor('event model.request')
 	const waiting = pool.execute(order('waiting', 'say'), new Host())
 	pool.resize({ threads: 2, runs_per_thread: 5 })
 	t.equal(pool.capacity, 10)
-	t.match(await waiting.outcome, { status: 'completed' }, 'who waited goes to the new threads')
+	t.match(await waiting.outcome, { status: 'completed' }, 'waiting runs use the new threads')
 	t.equal(pool.stats().threads, 3)
 	t.equal(pool.active, 1)
 	await old.abort('enough')
@@ -305,7 +302,7 @@ void t.test('a new size serves new runs, while old runs end on their old threads
 	t.match(pool.stats(), { threads: 2, lost_threads: 0 })
 })
 
-void t.test('the thread sees neither keys nor flags of the process', async (t) => {
+void t.test('threads do not get the environment or the flags of the process', async (t) => {
 	process.env.OPENAI_BASE_URL = 'http://127.0.0.1:1/'
 	t.teardown(() => delete process.env.OPENAI_BASE_URL)
 	const pool = open(t, {})
@@ -317,7 +314,7 @@ void t.test('the thread sees neither keys nor flags of the process', async (t) =
 	t.strictSame(seen.flags, ['--no-experimental-require-module'], 'see THREAD_FLAGS')
 })
 
-void t.test('idle settles with the last run, or after its time', async (t) => {
+void t.test('idle settles with the last run, or after its timeout', async (t) => {
 	const pool = open(t, { grace_ms: 60_000 })
 	await pool.idle(60_000)
 	const handle = pool.execute(order('r1', 'wait'), new Host())
@@ -328,7 +325,7 @@ void t.test('idle settles with the last run, or after its time', async (t) => {
 	t.equal(pool.active, 0)
 })
 
-void t.test('the same run cannot be under way twice', async (t) => {
+void t.test('a run cannot execute twice at the same time', async (t) => {
 	const pool = open(t, {})
 	const handle = pool.execute(order('r1', 'wait'), new Host())
 	t.throws(() => pool.execute(order('r1', 'say'), new Host()), { code: 'conflict' })
@@ -336,18 +333,18 @@ void t.test('the same run cannot be under way twice', async (t) => {
 	t.match(await pool.execute(order('r1', 'say'), new Host()).outcome, { status: 'completed' })
 })
 
-void t.test('the line of runs that wait for a thread has an end', async (t) => {
+void t.test('the number of runs that wait for a thread is limited', async (t) => {
 	const pool = open(t, { runs_per_thread: 1 })
 	const accepted = Array.from({ length: 1 + 1024 }, (_, n) => pool.execute(order(`r${n}`, 'wait'), new Host()))
 	await t.rejects(pool.execute(order('one more', 'say'), new Host()).outcome, { code: 'queue_full' })
 	t.equal(pool.active, accepted.length)
 })
 
-void t.test('closing the pool ends its runs so that they can go on elsewhere, and takes no more', async (t) => {
+void t.test('closing the pool ends its runs so that they can resume elsewhere, and refuses new ones', async (t) => {
 	const pool = open(t, { runs_per_thread: 2, grace_ms: 60_000 })
 	const host = new Host()
 	const runs = ['loop', 'wait', 'wait'].map((prompt, n) => pool.execute(order(`r${n}`, prompt), host))
-	await host.saw('event model.request')
+	await host.waitFor('event model.request')
 	await pool[Symbol.asyncDispose]()
 	for (const run of runs) await t.rejects(run.outcome, { code: 'thread_lost' })
 	await t.rejects(pool.execute(order('late', 'say'), host).outcome, { code: 'unavailable' })

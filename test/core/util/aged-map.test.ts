@@ -1,7 +1,7 @@
 import t from 'tap'
 import { AgedMap } from '../../../core/util/aged-map.ts'
 
-void t.test('entries are taken in the order in which they were set last', (t) => {
+void t.test('entries are taken in the order in which they were last set', (t) => {
 	const map = new AgedMap<string, number>()
 	map.set('a', 1).set('b', 2).set('c', 3).set('a', 4)
 	t.strictSame(map.takeOldest(), ['b', 2])
@@ -19,7 +19,7 @@ void t.test('entries are taken in the order in which they were set last', (t) =>
 	t.end()
 })
 
-void t.test('the order survives any number of entries set between two that are taken', (t) => {
+void t.test('the order stays correct with any number of entries set between takes', (t) => {
 	const map = new AgedMap<number, number>()
 	let oldest = 0
 	let newest = 0

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 
-void t.test('beyond its limit, a bounded map drops what was used longest ago', (t) => {
+void t.test('above its limit, a bounded map drops the least recently used entry', (t) => {
 	const map = new BoundedMap<string, number>(2)
 	map.set('a', 1).set('b', 2)
 	t.equal(map.get('a'), 1)

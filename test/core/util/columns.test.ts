@@ -1,7 +1,7 @@
 import t from 'tap'
 import { columnsOf } from '../../../core/util/columns.ts'
 
-void t.test('columns of a text', (t) => {
+void t.test('the columns of a text on a terminal', (t) => {
 	for (const [text, columns] of [
 		['abc', 3],
 		['é', 1],
@@ -15,7 +15,7 @@ void t.test('columns of a text', (t) => {
 		['🇩🇪🇫🇷', 4],
 		['❤️‍🔥', 2],
 		['a👨‍👩‍👧b 🇩🇪!', 8],
-		// A joiner between letters.
+		// With a joiner between letters.
 		['क्‍ष', 2],
 	] as const)
 		t.equal(columnsOf(text), columns, text)

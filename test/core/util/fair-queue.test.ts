@@ -3,13 +3,13 @@ import { FairQueue } from '../../../core/util/fair-queue.ts'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import { Shares } from '../../../core/util/shares.ts'
 
-function all(queue: FairQueue<string>, may?: (owner: string) => boolean): string {
+function takeAll(queue: FairQueue<string>, may?: (owner: string) => boolean): string {
 	let taken = ''
 	for (let next = queue.next(may); next; next = queue.next(may)) taken += `${next} `
 	return taken.trim()
 }
 
-void t.test('owners take turns, each in the order in which its items came', async (t) => {
+void t.test('owners take turns, and the items of each keep their order', async (t) => {
 	const queue = new FairQueue<string>()
 	for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2', 'b2']) queue.add(item.slice(0, 1), item)
 	t.equal(queue.size, 7)
@@ -20,16 +20,16 @@ void t.test('owners take turns, each in the order in which its items came', asyn
 	queue.add('d', 'd1')
 	t.ok(queue.has((owner) => owner === 'd'))
 	t.equal(
-		all(queue, (owner) => owner !== 'b'),
+		takeAll(queue, (owner) => owner !== 'b'),
 		'c2 a2 d1 a3',
 	)
 	t.notOk(queue.has((owner) => owner !== 'b'))
-	t.equal(all(queue), 'b1 b2')
+	t.equal(takeAll(queue), 'b1 b2')
 	t.equal(queue.size, 0)
 	t.equal(queue.sizeOf('b'), 0)
 })
 
-void t.test('one owner gets all places, and nothing of the reserve, which newcomers share', async (t) => {
+void t.test('one owner gets all places, and further owners share the reserve', async (t) => {
 	const shares = new Shares(
 		() => 4,
 		() => 8,
@@ -38,14 +38,14 @@ void t.test('one owner gets all places, and nothing of the reserve, which newcom
 		while (shares.may(owner)) shares.add(owner)
 		return shares.heldBy(owner)
 	}
-	t.strictSame(['a', 'b', 'c', 'd', 'e'].map(takeAll), [6, 3, 2, 1, 0], 'each half of what is left, rounded up')
+	t.strictSame(['a', 'b', 'c', 'd', 'e'].map(takeAll), [6, 3, 2, 1, 0], 'each gets half of the rest, rounded up')
 	shares.remove('a')
-	t.equal(takeAll('a'), 5, 'who has most waits')
+	t.equal(takeAll('a'), 5, 'the owner with the most places waits')
 	t.equal(takeAll('e'), 1)
 	t.equal(shares.used, 12)
 })
 
-void t.test('a semaphore gives the reserve to others than who holds all places', async (t) => {
+void t.test('a semaphore gives the reserve to owners other than the one with all places', async (t) => {
 	let places = 1
 	const semaphore = openSemaphore(() => places, { reserve: 1 })
 	const order: string[] = []

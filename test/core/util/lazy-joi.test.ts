@@ -5,7 +5,7 @@ import t from 'tap'
 import { prepareSchemas } from '../../../core/http/schemas.ts'
 import { Joi, later } from '../../../core/util/lazy-joi.ts'
 
-/** A schema, and how often it was built. */
+/** A schema, and the number of times it was built. */
 function counted<Kind extends Schema>(schema: Kind): { schema: Kind; count: () => number } {
 	let count = 0
 	const counting = later(() => {
@@ -15,7 +15,7 @@ function counted<Kind extends Schema>(schema: Kind): { schema: Kind; count: () =
 	return { schema: counting, count: () => count }
 }
 
-/** The same schema in joi and in ours. */
+/** The same schema by joi and by our Joi. */
 function both(make: (one: typeof joi) => Schema): [Schema, Schema] {
 	return [make(joi), make(Joi)]
 }
@@ -38,7 +38,7 @@ const samples: ((one: typeof joi) => Schema)[] = [
 	(one) => one.string().ruleset.min(3).message('too short'),
 ]
 
-void t.test('schemas are those of joi', async (t) => {
+void t.test('schemas equal those of joi', async (t) => {
 	for (const make of samples) {
 		const [expected, found] = both(make)
 		t.strictSame(found.describe(), expected.describe())
@@ -54,12 +54,12 @@ void t.test('schemas are those of joi', async (t) => {
 		]) {
 			const wanted = expected.validate(value, { abortEarly: false })
 			t.strictSame(plain(make(Joi).validate(value, { abortEarly: false })), plain(wanted))
-			t.strictSame(plain(found.validate(value, { abortEarly: false })), plain(wanted), 'again')
+			t.strictSame(plain(found.validate(value, { abortEarly: false })), plain(wanted), 'a second time')
 		}
 	}
 })
 
-void t.test('joi accepts them as schemas of its own', async (t) => {
+void t.test('joi accepts them as its own schemas', async (t) => {
 	const [name, list] = [Joi.string().min(2), Joi.array().items(Joi.valid('a'))]
 	t.ok(joi.isSchema(Joi.any()))
 	t.ok(Joi.isSchema(joi.any()))
@@ -69,7 +69,7 @@ void t.test('joi accepts them as schemas of its own', async (t) => {
 	t.equal(Object.getPrototypeOf(name), Object.getPrototypeOf(joi.string()))
 })
 
-void t.test('a schema that is used before and after others were derived from it is built once', async (t) => {
+void t.test('a schema is built once, also if others are derived from it', async (t) => {
 	const { schema, count } = counted(joi.string())
 	const [short, long] = [schema.max(2), schema.min(3)]
 	t.equal(count(), 0)
@@ -79,13 +79,13 @@ void t.test('a schema that is used before and after others were derived from it 
 	t.equal(count(), 1)
 })
 
-void t.test('a mistake is thrown at each use', async (t) => {
+void t.test('an invalid schema throws at each use', async (t) => {
 	const wrong = Joi.string().min('many' as never)
 	t.throws(() => wrong.validate('a'), /limit must be/)
 	t.throws(() => wrong.validate('a'), /limit must be/)
 })
 
-void t.test('a route builds none before its first request', async (t) => {
+void t.test('a route builds its schemas at the first request', async (t) => {
 	const [params, payload, answer] = [
 		counted(joi.object({ id: joi.number() })),
 		counted(joi.object({ a: joi.string() })),

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { openPace } from '../../../core/util/pace.ts'
 
-void t.test('each owner has its pace, and a second of it at once', async (t) => {
+void t.test('each owner has a separate pace, and may use one second of it at once', async (t) => {
 	const pace = openPace(2)
 	const begun: string[] = []
 	const begin = (owner: string, name: string): Promise<unknown> => pace(owner).then(() => begun.push(name))

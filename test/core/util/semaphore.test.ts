@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 
-void t.test('so many hold a place at the same time; urgent ones go first, and who leaves is forgotten', async (t) => {
+void t.test('a limited number hold a place; urgent ones go first, and aborted ones leave the queue', async (t) => {
 	const places = openSemaphore(2)
 	const held = [await places.take(), await places.take()]
 	const order: string[] = []
@@ -14,7 +14,7 @@ void t.test('so many hold a place at the same time; urgent ones go first, and wh
 	]
 	leaving.abort(new Error('gone'))
 	held[0]?.()
-	held[0]?.() // releases nobody else's place
+	held[0]?.() // has no effect
 	await Promise.all(waits)
 	t.strictSame(order, ['left', 'urgent', 'patient'])
 	await t.rejects(places.take(leaving.signal), { message: 'gone' })
@@ -25,14 +25,14 @@ void t.test('so many hold a place at the same time; urgent ones go first, and wh
 void t.test('a place that is held for too long is released', async (t) => {
 	const places = openSemaphore(1, { hold_ms: 1 })
 	await places.take()
-	const alive = setInterval(() => {}, 1_000) // the semaphore's own timer keeps no process up
+	const alive = setInterval(() => {}, 1_000) // the semaphore's timer is unreferenced
 	const release = await places.take()
 	clearInterval(alive)
 	release()
 	t.pass()
 })
 
-void t.test('it is idle once nobody holds a place or waits for one', async (t) => {
+void t.test('it is idle once no place is held or waited for', async (t) => {
 	const places = openSemaphore(1)
 	await places.idle()
 	const order: string[] = []
@@ -45,7 +45,7 @@ void t.test('it is idle once nobody holds a place or waits for one', async (t) =
 	t.strictSame(order, ['next', 'idle'])
 })
 
-void t.test('all that wait with a signal leave when it aborts, by one listener', async (t) => {
+void t.test('all waits with the same signal share one listener, and end when it aborts', async (t) => {
 	const leaving = new AbortController()
 	const { take, waiting } = openSemaphore(1)
 	const release = await take()

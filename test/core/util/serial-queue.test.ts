@@ -1,7 +1,7 @@
 import t from 'tap'
 import { openSerialQueue } from '../../../core/util/serial-queue.ts'
 
-void t.test('a serial queue does one piece of work after another, and takes no more than its limit', async (t) => {
+void t.test('a serial queue runs tasks one after another, and refuses more than its limit', async (t) => {
 	const queue = openSerialQueue(3, () => new Error('full'))
 	const gate = Promise.withResolvers<void>()
 	const order: number[] = []
@@ -16,7 +16,7 @@ void t.test('a serial queue does one piece of work after another, and takes no m
 	const third = queue.run(() => void order.push(3))
 	t.equal(queue.length, 3)
 	await t.rejects(
-		queue.run(() => t.fail('it has no turn')),
+		queue.run(() => t.fail('the refused task runs')),
 		{ message: 'full' },
 	)
 	gate.resolve()
@@ -24,7 +24,7 @@ void t.test('a serial queue does one piece of work after another, and takes no m
 	await t.rejects(second, { message: 'second' })
 	await third
 	t.strictSame(order, [1, 2, 3])
-	t.equal(await queue.run(() => 4), 4, 'there is room again')
+	t.equal(await queue.run(() => 4), 4, 'the queue accepts tasks again')
 	await queue.idle()
 	t.equal(queue.length, 0)
 })
