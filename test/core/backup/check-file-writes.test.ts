@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { checkFile } from '../../../core/backup/check-file.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
-import { testFolder } from '../store/folders.ts'
+import { testFolder } from '../../support/folder.ts'
 
 const home = testFolder(t)
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }

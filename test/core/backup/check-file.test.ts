@@ -9,7 +9,7 @@ import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { Engine } from '../../../core/store/ports.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { fileDamages, flipBit, pageDamages } from './damage.ts'
-import { testFolder } from '../store/folders.ts'
+import { testFolder } from '../../support/folder.ts'
 
 const home = testFolder(t)
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }

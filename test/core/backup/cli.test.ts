@@ -5,9 +5,10 @@ import t from 'tap'
 import { journalOf } from '../../../core/backup/place.ts'
 import { svcFor } from '../../support/person.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { folderFor, write } from './support.ts'
+import { write } from './support.ts'
+import { testFolder } from '../../support/folder.ts'
 
-const folder = folderFor(t)
+const folder = testFolder(t)
 const home = join(folder, 'home')
 write(home, { 'config/gateway.yaml': 'log:\n  level: fatal\n' })
 /** Finds the gateway by its home, as for a user on the same machine. */

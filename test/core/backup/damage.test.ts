@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import { readBackup, readManifest, verifyBackup } from '../../../core/backup/verify.ts'
-import { folderFor, smallBackup } from './support.ts'
+import { smallBackup } from './support.ts'
+import { testFolder } from '../../support/folder.ts'
 
 /** Random flips; `all`: every bit of a small backup. */
 const flips = process.env['BACKUP_FLIPS'] ?? '100'
 
-const folder = folderFor(t)
+const folder = testFolder(t)
 const { file } = await smallBackup(folder)
 const sound = readFileSync(file)
 const copy = join(folder, 'copy.tar.gz')

@@ -10,10 +10,11 @@ import type { Manifest } from '../../../core/backup/manifest.ts'
 import { restoreBackup } from '../../../core/backup/restore.ts'
 import { tarEnd } from '../../../core/backup/tar.ts'
 import { Fault } from '../../../core/errors.ts'
-import { folderFor, forge, forgedManifest, smallBackup } from './support.ts'
+import { forge, forgedManifest, smallBackup } from './support.ts'
 import type { Part } from './support.ts'
+import { testFolder } from '../../support/folder.ts'
 
-const folder = folderFor(t)
+const folder = testFolder(t)
 const file = join(folder, 'forged.tar.gz')
 const { home } = await smallBackup(folder, { records: 1 })
 const database: Part = { path: 'data/data.mdb', content: readFileSync(join(home, 'data/data.mdb')) }

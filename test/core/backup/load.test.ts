@@ -12,10 +12,11 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { openStream } from '../../support/sse.ts'
-import { folderFor, write } from './support.ts'
+import { write } from './support.ts'
+import { testFolder } from '../../support/folder.ts'
 
 const kills = Number(process.env['BACKUP_KILLS'] ?? 1)
-const folder = folderFor(t)
+const folder = testFolder(t)
 
 /** Acknowledged data: by path, the response to a GET. */
 type Responses = Map<string, Answer>

@@ -25,10 +25,11 @@ import { restoreBackup } from '../../../core/backup/restore.ts'
 import type { Restored } from '../../../core/backup/restore.ts'
 import { lockHome } from '../../../core/process/lock.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
-import { folderFor, homeFiles, smallBackup, write } from './support.ts'
+import { homeFiles, smallBackup, write } from './support.ts'
+import { testFolder } from '../../support/folder.ts'
 
 const kills = Number(process.env['RESTORE_KILLS'] ?? 1)
-const folder = folderFor(t)
+const folder = testFolder(t)
 const { file } = await smallBackup(folder)
 const oldFiles = {
 	'config/gateway.yaml': 'legacy:\n  port: 0\n',

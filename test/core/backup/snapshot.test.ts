@@ -9,7 +9,7 @@ import { checkFile } from '../../../core/backup/check-file.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import type { Engine, LogEntry } from '../../../core/store/ports.ts'
-import { folderFor } from './support.ts'
+import { testFolder } from '../../support/folder.ts'
 
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
 const scopes = 8
@@ -82,7 +82,7 @@ for (const copyApartFrom of [0, Number.POSITIVE_INFINITY]) {
 }
 
 async function underLoad(t: Test, copyApartFrom: number): Promise<void> {
-	const folder = folderFor(t)
+	const folder = testFolder(t)
 	const warnings: unknown[] = []
 	const log = {
 		warn: (...args: unknown[]) => warnings.push(args),
@@ -144,7 +144,7 @@ async function underLoad(t: Test, copyApartFrom: number): Promise<void> {
 }
 
 void t.test('a copy does not contain deleted data', async (t) => {
-	const folder = folderFor(t)
+	const folder = testFolder(t)
 	await using engine = await openLmdb({ path: join(folder, 'data') })
 	const mark = 'a text that must be gone '
 	for (let n = 0; n < 50; n++) await engine.store.put(['agent:x', String(n)], { text: mark.repeat(100) })
@@ -157,7 +157,7 @@ void t.test('a copy does not contain deleted data', async (t) => {
 })
 
 void t.test('closing the engine waits for a copy in progress', async (t) => {
-	const folder = folderFor(t)
+	const folder = testFolder(t)
 	const engine = await openLmdb({ path: join(folder, 'data') })
 	await engine.store.put(['a'], { text: 'x'.repeat(4 * 1024 * 1024) })
 	mkdirSync(join(folder, 'copy'))
@@ -169,7 +169,7 @@ void t.test('closing the engine waits for a copy in progress', async (t) => {
 })
 
 void t.test('a copy into a nonempty folder, or of the in-memory store, is refused', async (t) => {
-	const folder = folderFor(t)
+	const folder = testFolder(t)
 	await using engine = await openLmdb({ path: join(folder, 'data') })
 	await t.rejects(engine.snapshots.take(join(folder, 'data')), { code: 'unavailable', message: /not empty/ })
 	await using memory = openMemory()
@@ -177,7 +177,7 @@ void t.test('a copy into a nonempty folder, or of the in-memory store, is refuse
 })
 
 void t.test('if the other process fails, this process makes the copy', async (t) => {
-	const folder = folderFor(t)
+	const folder = testFolder(t)
 	const warnings: unknown[] = []
 	const log = { warn: (...args: unknown[]) => warnings.push(args), debug() {} } as unknown as Logger
 	await using engine = await openLmdb({ path: join(folder, 'data'), copyApartFrom: 0, log })
@@ -192,7 +192,7 @@ void t.test('if the other process fails, this process makes the copy', async (t)
 })
 
 void t.test('a copy by another process can be aborted', async (t) => {
-	const folder = folderFor(t)
+	const folder = testFolder(t)
 	await using engine = await openLmdb({ path: join(folder, 'data'), copyApartFrom: 0 })
 	await engine.store.put(['a'], 1)
 	const abort = new AbortController()

@@ -1,11 +1,9 @@
 /** Small backups for tests, sound ones and forged ones. */
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Header } from 'tar/header'
 import type { HeaderData } from 'tar/header'
-import type { Test } from 'tap'
 import { createBackup } from '../../../core/backup/create.ts'
 import { writeEnvelope } from '../../../core/backup/envelope.ts'
 import type { BackupInfo } from '../../../core/backup/list.ts'
@@ -14,11 +12,7 @@ import type { Manifest, Member } from '../../../core/backup/manifest.ts'
 import { padding, tarEnd, tarHeader } from '../../../core/backup/tar.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 
-export function folderFor(t: Test): string {
-	const folder = mkdtempSync(join(tmpdir(), 'backup-'))
-	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-	return folder
-}
+export { testFolder as folderFor } from '../../support/folder.ts'
 
 export function write(folder: string, files: Record<string, string | Buffer>): void {
 	for (const [path, content] of Object.entries(files)) {

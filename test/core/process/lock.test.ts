@@ -1,18 +1,17 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { holderOf, lockHome } from '../../../core/process/lock.ts'
+import { testFolder } from '../../support/folder.ts'
 
 /** The path is short, since that of a local socket has a limit. */
 function makeShortHome(t: Test): string {
-	const home = mkdtempSync(join(tmpdir(), 'svc-'))
+	const home = testFolder(t)
 	mkdirSync(join(home, 'run'))
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	return home
 }
 
@@ -79,8 +78,7 @@ void t.test('clients that connect and disconnect at once do no harm', async (t) 
 })
 
 void t.test('a home that cannot be written to is refused with what to change', async (t) => {
-	const home = mkdtempSync(join(tmpdir(), 'svc-')) // no folder for the lock, where no socket can be made either
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t) // without the folder of the lock, in which no socket can be created either
 	const message =
 		/gateway\.lock cannot be made \(.*give the home to the user that runs the gateway, or mount its disk for writing/
 	await t.rejects(lockHome(home), { code: 'unavailable', message })

@@ -1,12 +1,12 @@
 /** A home that other users can write to: the start, the doctor and a reload refuse it with the same message. */
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { examine } from '../../../core/cli/doctor/doctor.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { guardHome } from '../../../core/process/home-guard.ts'
+import { testFolder } from '../../support/folder.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { GatewayOptions } from '../../support/gateway.ts'
 import { spawnGateway } from '../../support/process.ts'
@@ -121,13 +121,12 @@ void t.test('in a home that no other user can enter, the modes of files do not m
 
 void t.test('links are followed: the modes of their targets are checked', { skip }, async (t) => {
 	const real = homeFor(t, 0o777)
-	const link = join(mkdtempSync(join(tmpdir(), 'svc-link-')), 'home')
+	const link = join(testFolder(t), 'home')
 	symlinkSync(real, link)
 	t.match(await refusal(link), new RegExp(`${real} \\(mode 0777\\).*Run: chmod 700 ${real}\n`, 's'))
 
 	const home = homeFor(t, 0o700)
-	const elsewhere = mkdtempSync(join(tmpdir(), 'svc-elsewhere-'))
-	t.teardown(() => rmSync(elsewhere, { recursive: true }))
+	const elsewhere = testFolder(t)
 	const file = join(elsewhere, 'settings.yaml')
 	writeFileSync(file, '# the defaults\n')
 	chmodSync(file, 0o666)
@@ -190,8 +189,7 @@ void t.test('a change is refused while others can write, and applied once they c
 })
 
 void t.test('a plugin outside of the home does not run while others can write to its folder', { skip }, async (t) => {
-	const folder = mkdtempSync(join(tmpdir(), 'svc-plugin-'))
-	t.teardown(() => rmSync(folder, { recursive: true }))
+	const folder = testFolder(t)
 	mkdirSync(join(folder, 'node_modules/helper'), { recursive: true })
 	const helper = join(folder, 'node_modules/helper/index.js')
 	writeFileSync(helper, '')

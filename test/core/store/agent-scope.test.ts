@@ -7,7 +7,7 @@ const scope = agentScope('u1')
 const key: Key = [scope, 'note']
 const gone = { code: 'not_found', message: /the agent was deleted/ }
 
-void t.test('an agent that exists has records like anybody else', async (t) => {
+void t.test('in the scope of an existing agent, records work as usual', async (t) => {
 	const engine = openMemory()
 	const { store: guarded } = expectingAgents(engine)
 	await guarded.put(livenessKey('u1'), true)
@@ -22,7 +22,7 @@ void t.test('an agent that exists has records like anybody else', async (t) => {
 	await t.rejects(guarded.put(key, undefined), { code: 'invalid_request' })
 })
 
-void t.test('nothing is added for an agent that does not exist', async (t) => {
+void t.test('nothing is added to the scope of a deleted agent', async (t) => {
 	const engine = openMemory()
 	const { store } = engine
 	const { store: guarded } = expectingAgents(engine)
@@ -32,7 +32,7 @@ void t.test('nothing is added for an agent that does not exist', async (t) => {
 
 	await t.rejects(guarded.put([scope, 'new'], 1), gone)
 	await t.rejects(guarded.create([scope, 'new'], 1), gone)
-	await t.rejects(guarded.put(key, 2), gone, 'nor written over: it may be deleted by now')
+	await t.rejects(guarded.put(key, 2), gone, 'nor replaced, since the record may be deleted')
 	const both = [
 		{ key, value: 2, expect: rev },
 		{ key: [scope, 'new'] as const, value: 1, expect: null },
@@ -43,14 +43,10 @@ void t.test('nothing is added for an agent that does not exist', async (t) => {
 	const next = await guarded.update(key, 'its end', rev)
 	await t.rejects(guarded.update(key, 'again', rev), { code: 'conflict' })
 	await guarded.commit(scope, [{ key, value: undefined, expect: next }])
-	t.strictSame(
-		await Array.fromAsync(store.list([scope])),
-		[],
-		'what only deletes or changes is accepted, and adds nothing',
-	)
+	t.strictSame(await Array.fromAsync(store.list([scope])), [], 'changes and deletions are accepted, and add nothing')
 })
 
-void t.test('other scopes belong to no agent', async (t) => {
+void t.test('other scopes do not depend on an agent', async (t) => {
 	const engine = openMemory()
 	const { store } = engine
 	const { store: guarded } = expectingAgents(engine)
@@ -59,7 +55,7 @@ void t.test('other scopes belong to no agent', async (t) => {
 	t.equal((await store.get(['agent', 'x']))?.value, 1)
 })
 
-void t.test('nor by an append to the log of a run', async (t) => {
+void t.test('an append to the log of a run adds nothing to the scope of a deleted agent', async (t) => {
 	const engine = openMemory()
 	const { store } = engine
 	const { log } = expectingAgents(engine)
@@ -88,5 +84,5 @@ void t.test('nor by an append to the log of a run', async (t) => {
 	await store.put(key, 'there')
 	await store.delete(livenessKey('u1'))
 	await append(1, (await store.get(key))?.rev ?? '')
-	t.match(await store.get(key), { value: 1 }, 'the record of a run may still be changed')
+	t.match(await store.get(key), { value: 1 }, 'an existing record can still be changed')
 })

@@ -5,7 +5,7 @@ import type { Key } from '../../../core/store/ports.ts'
 
 const key: Key = ['s', 'counter']
 
-void t.test('changes at the same time are all counted', async (t) => {
+void t.test('concurrent changes are all applied', async (t) => {
 	const { store } = openMemory()
 	const add = (): Promise<number> =>
 		change(store, 's', async () => {
@@ -18,11 +18,11 @@ void t.test('changes at the same time are all counted', async (t) => {
 	t.strictSame(
 		results.toSorted((a, b) => a - b),
 		Array.from({ length: 50 }, (_, n) => n + 1),
-		'each answers with what it has written',
+		'each returns the value that it has written',
 	)
 })
 
-void t.test('a change that meets a conflict each time fails in the end', async (t) => {
+void t.test('a change fails after 100 conflicts', async (t) => {
 	const { store } = openMemory()
 	let decisions = 0
 	const outcome = change(store, 's', async () => {
@@ -35,7 +35,7 @@ void t.test('a change that meets a conflict each time fails in the end', async (
 	t.equal((await store.get(key))?.value, 'of somebody else')
 })
 
-void t.test('a decision may write nothing, and what it throws ends the change', async (t) => {
+void t.test('a decision may write nothing, and its error ends the change', async (t) => {
 	const { store } = openMemory()
 	const before = await store.put(key, 1)
 	t.equal(await change(store, 's', () => ({ result: 'as it is' })), 'as it is')
@@ -50,7 +50,7 @@ void t.test('a decision may write nothing, and what it throws ends the change', 
 	t.equal((await store.get(key))?.rev, before)
 })
 
-void t.test('a record changes together with others, from nothing on, or stays as it is', async (t) => {
+void t.test('a record is created, changed together with others, or left unchanged', async (t) => {
 	const { store } = openMemory()
 	const other: Key = ['s', 'other']
 	const add = (): Promise<number> =>
@@ -62,7 +62,7 @@ void t.test('a record changes together with others, from nothing on, or stays as
 	t.strictSame(
 		(await Promise.all([add(), add(), add()])).toSorted((a, b) => a - b),
 		[0, 1, 2],
-		'changes at the same time are all counted',
+		'concurrent changes are all applied',
 	)
 	t.equal((await store.get(key))?.value, 3)
 	t.equal((await store.get(other))?.value, 'beside 3')

@@ -1,4 +1,4 @@
-/** Writes until the disk refuses, and says as one JSON line what became of it. The limit on the file is the parent's. */
+/** Writes until the disk refuses, and prints the result as one JSON line. The parent limits the size of files. */
 import { messageOf, isFault } from '../../../core/errors.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 
@@ -22,7 +22,7 @@ async function writeUntilRefused(): Promise<void> {
 }
 
 await Promise.all(Array.from({ length: 10 }, writeUntilRefused))
-// Those who come later are refused at once, and do not touch the disk again.
+// Later writes are refused at once, without another attempt to write to the disk.
 for (let i = 0; i < 20; i++) await writeUntilRefused()
 let readable = 0
 for (const n of acknowledged) if ((await engine.store.get(['k', String(n)]))?.value === value) readable++

@@ -19,12 +19,13 @@ import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { markFormat } from '../../support/format.ts'
 import { canMount, smallDisk } from '../../support/small-disk.ts'
-import { testFolder } from './folders.ts'
+import { eventually } from '../../support/wait.ts'
+import { testFolder } from '../../support/folder.ts'
 
 const home = testFolder(t)
 const mebi = 1024 * 1024
 
-void t.test('makes a folder that only its owner can look into', async (t) => {
+void t.test('creates a folder that only its owner can read', async (t) => {
 	const path = join(home, 'deep/er/with.dot')
 	await using engine = await openLmdb({ path })
 	await engine.store.put(['a'], 1)
@@ -37,13 +38,13 @@ void t.test('refuses a folder that it cannot use', async (t) => {
 	await t.rejects(openLmdb({ path: join(home, 'file/data') }), { code: 'unavailable', message: join(home, 'file') })
 })
 
-void t.test('shares a few transactions among many writes at once', async (t) => {
+void t.test('groups concurrent writes into a few transactions', async (t) => {
 	const path = join(home, 'groups')
 	await using engine = await openLmdb({ path })
 	const before = transactions(path)
 	await Promise.all(Array.from({ length: 5000 }, (_, i) => engine.store.put(['k', String(i)], i)))
-	const took = transactions(path) - before
-	t.ok(took <= 6, `5,000 writes took ${took} transactions`)
+	const used = transactions(path) - before
+	t.ok(used <= 6, `5,000 writes used ${used} transactions`)
 	t.equal((await Array.fromAsync(engine.store.list(['k']))).length, 5000)
 })
 
@@ -59,7 +60,7 @@ void t.test('shows an accepted write only once it is durable', async (t) => {
 	await written
 })
 
-void t.test('finishes what was accepted before it closes, and leaves no timer', async (t) => {
+void t.test('completes accepted writes before it closes, and leaves no timer', async (t) => {
 	const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 	const before = timers()
 	const path = join(home, 'close')
@@ -77,7 +78,7 @@ void t.test('finishes what was accepted before it closes, and leaves no timer', 
 	t.equal((await Array.fromAsync(again.store.list(['k']))).length, 3000)
 })
 
-void t.test('refuses to write while the disk is nearly full, and reads and deletes on', async (t) => {
+void t.test('refuses writes while the disk is nearly full, but reads and deletes', async (t) => {
 	let free = 200 * mebi
 	const path = join(home, 'full')
 	await using engine = await openLmdb({ path, minFreeBytes: 64 * mebi, freeBytes: () => free })
@@ -87,7 +88,7 @@ void t.test('refuses to write while the disk is nearly full, and reads and delet
 	t.equal(engine.trouble(), null)
 
 	free = 60 * mebi
-	await until(() => engine.trouble() !== null)
+	await eventually(() => engine.trouble() !== null)
 	t.match(engine.trouble(), `60 MiB are free on the disk of ${path}, and 64 MiB must stay free`)
 	await t.rejects(engine.store.put(['a'], 3), { code: 'storage_full' })
 	await t.rejects(engine.log.append(null, 0, [entry(null, 0)]), { code: 'storage_full' })
@@ -102,17 +103,17 @@ void t.test('refuses to write while the disk is nearly full, and reads and delet
 	t.equal(engine.queue.waiting(), 0)
 
 	free = 7 * mebi
-	await until(() => engine.trouble()?.includes('only 7') === true)
-	await t.rejects(engine.store.delete(['a']), { code: 'storage_full' }, 'a deletion needs some room too')
+	await eventually(() => engine.trouble()?.includes('only 7') === true)
+	await t.rejects(engine.store.delete(['a']), { code: 'storage_full' }, 'a deletion needs some space, too')
 
 	free = 200 * mebi
-	await until(() => engine.trouble() === null)
+	await eventually(() => engine.trouble() === null)
 	await engine.store.put(['a'], 3)
 	t.equal((await engine.store.get(['a']))?.value, 3)
 	t.equal(engine.log.head(), '0')
 })
 
-void t.test('counts what is accepted but not yet on the disk', async (t) => {
+void t.test('counts accepted writes that are not yet on the disk', async (t) => {
 	await using engine = await openLmdb({
 		path: join(home, 'pending-space'),
 		minFreeBytes: 10 * mebi,
@@ -137,7 +138,7 @@ void t.test('opens on a full disk, for reading', async (t) => {
 	await t.rejects(full.store.put(['a'], 2), { code: 'storage_full' })
 })
 
-void t.test('says why where the free space cannot be read', async (t) => {
+void t.test('states why the free space cannot be read', async (t) => {
 	await using engine = await openLmdb({
 		path: join(home, 'no-space'),
 		freeBytes() {
@@ -148,26 +149,26 @@ void t.test('says why where the free space cannot be read', async (t) => {
 	await t.rejects(engine.store.put(['a'], 1), { code: 'unavailable' })
 })
 
-void t.test('accepts no more writes after one has failed, and loses none before', { skip: !hasShell() }, async (t) => {
+void t.test('accepts no writes after one has failed, and loses no earlier one', { skip: !hasShell() }, async (t) => {
 	const path = join(home, 'failing')
 	mkdirSync(path)
 	const child = fileURLToPath(new URL('./failing-child.ts', import.meta.url))
-	// Files of this process may have 2,000 KiB; the write that goes beyond fails.
+	// The files of this process are limited to 2,000 KiB. The write that exceeds that fails.
 	const script = `trap '' XFSZ; ulimit -f 2000; exec "$0" "$@"`
 	const { stdout, stderr, status, signal } = spawnSync('bash', ['-c', script, process.execPath, child, path], {
 		encoding: 'utf8',
 	})
 	t.strictSame([status, signal], [0, null], stderr)
-	const said = JSON.parse(stdout) as Record<string, unknown>
-	t.ok((said['acknowledged'] as number) > 100)
+	const result = JSON.parse(stdout) as Record<string, unknown>
+	t.ok((result['acknowledged'] as number) > 100)
 	t.strictSame(
-		[said['readable'], said['lost'], said['codes']],
-		[said['acknowledged'], false, ['unavailable']],
+		[result['readable'], result['lost'], result['codes']],
+		[result['acknowledged'], false, ['unavailable']],
 		'every acknowledged write, and no other, can be read',
 	)
-	t.match(said['trouble'], 'a write to the disk has failed')
+	t.match(result['trouble'], 'a write to the disk has failed')
 	await using engine = await openLmdb({ path })
-	t.equal((await Array.fromAsync(engine.store.list(['k']))).length, said['acknowledged'])
+	t.equal((await Array.fromAsync(engine.store.list(['k']))).length, result['acknowledged'])
 	await engine.store.put(['after'], 'works again')
 })
 
@@ -185,11 +186,11 @@ void t.test('keeps a real small disk from filling up', { skip: !canMount }, asyn
 	for (let i = 1; i <= 100; i++) await engine.store.delete(['k', String(i)])
 	await t.rejects(engine.store.put(['new'], 1), { code: 'storage_full' })
 	rmSync(join(disk, 'filler'))
-	await until(() => engine.trouble() === null)
+	await eventually(() => engine.trouble() === null)
 	await engine.store.put(['new'], 'x'.repeat(100))
 })
 
-void t.test('makes no new data on a real full disk, and opens what is there', { skip: !canMount }, async (t) => {
+void t.test('creates no data on a real full disk, and opens existing data', { skip: !canMount }, async (t) => {
 	const disk = smallDisk(t, '2m')
 	const path = join(disk, 'data')
 	const filler = join(disk, 'filler')
@@ -205,7 +206,7 @@ void t.test('makes no new data on a real full disk, and opens what is there', { 
 	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
 })
 
-void t.test('notices that a run has lost a record', async (t) => {
+void t.test('detects a missing record of a run', async (t) => {
 	const path = join(home, 'chain')
 	const engine = await openLmdb({ path })
 	for (let i = 0; i < 3; i++) await engine.log.append('r', i, [entry('r', i + 1)])
@@ -226,17 +227,17 @@ void t.test('refuses to read a record that is damaged while the store is open, a
 	const file = openSync(join(path, 'data.mdb'), 'r+')
 	t.teardown(() => closeSync(file))
 	const bytes = readFileSync(join(path, 'data.mdb'))
-	// Former versions of the page hold it too.
+	// Former versions of the page also contain it.
 	for (let at = bytes.indexOf('TEXT-ONE'); at >= 0; at = bytes.indexOf('TEXT-ONE', at + 1)) writeSync(file, 'F', at)
 	await t.rejects(engine.store.get(['k', 'one']), { code: 'store_damaged', message: '["k","one"]' })
 	await t.rejects(engine.store.create(['k', 'one'], 1), { code: 'store_damaged' })
 	await t.rejects(Array.fromAsync(engine.store.list(['k'])), { code: 'store_damaged' })
 	t.equal((await engine.store.get(['k', 'two']))?.value, 'UNIQUE-TEXT-TWO')
-	await engine.store.put(['k', 'one'], 'written anew')
-	t.equal((await engine.store.get(['k', 'one']))?.value, 'written anew')
+	await engine.store.put(['k', 'one'], 'written again')
+	t.equal((await engine.store.get(['k', 'one']))?.value, 'written again')
 })
 
-void t.test('refuses data of a newer format, and leaves it as it is', async (t) => {
+void t.test('refuses data of a newer format and does not change it', async (t) => {
 	const path = join(home, 'newer')
 	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
 	await markFormat(path, 99)
@@ -261,12 +262,7 @@ void t.test('opens data of an older format without changing it', async (t) => {
 	t.ok(readFileSync(join(path, 'data.mdb')).equals(before))
 })
 
-/** Asks, some times a second, until something is so. */
-async function until(isSo: () => boolean): Promise<void> {
-	while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 50))
-}
-
-/** How many transactions the data file has seen. */
+/** The number of the last transaction in the data file. */
 function transactions(path: string): number {
 	using file = new DataFile(join(path, 'data.mdb'))
 	return file.head().transaction

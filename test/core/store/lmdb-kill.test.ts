@@ -8,21 +8,21 @@ import type { Test } from 'tap'
 import { checkFile } from '../../../core/backup/check-file.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { Engine, Lease } from '../../../core/store/ports.ts'
-import { testFolder } from './folders.ts'
-import type { Said } from './writer-child.ts'
+import { testFolder } from '../../support/folder.ts'
+import type { Acknowledgement } from './writer-child.ts'
 
 const kills = Number(process.env['STORE_KILLS'] ?? 3)
 const path = join(testFolder(t), 'data')
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
 
-/** What was acknowledged so far, by all processes. */
+/** The acknowledgements of all processes so far. */
 const rounds = new Map<string, number>()
 const revs = new Set<string>()
 const runs = new Map<string, number>()
 const events = new Map<string, string>()
 const jobs = new Map<string, number>()
 
-void t.test(`loses nothing that was acknowledged in ${kills} kills`, async (t) => {
+void t.test(`loses no acknowledged write in ${kills} kills`, async (t) => {
 	for (let kill = 0; kill < kills; kill++) {
 		const lines = await runAndKill(Math.ceil(Math.random() * 300))
 		t.ok(lines > 0, `kill ${kill} after ${lines} acknowledgements`)
@@ -34,7 +34,7 @@ void t.test(`loses nothing that was acknowledged in ${kills} kills`, async (t) =
 	}
 })
 
-/** Kills the child once it has said so many lines, and takes note of all that it said before it died. */
+/** Kills the child after this number of lines. Records every acknowledgement before its end, and returns their number. */
 async function runAndKill(after: number): Promise<number> {
 	const child = spawn(process.execPath, [fileURLToPath(new URL('./writer-child.ts', import.meta.url)), path], {
 		stdio: ['ignore', 'pipe', 'inherit'],
@@ -43,7 +43,7 @@ async function runAndKill(after: number): Promise<number> {
 	let count = 0
 	try {
 		for await (const line of createInterface({ input: child.stdout })) {
-			note(JSON.parse(line) as Said)
+			record(JSON.parse(line) as Acknowledgement)
 			if (++count === after) child.kill('SIGKILL')
 		}
 	} finally {
@@ -54,39 +54,40 @@ async function runAndKill(after: number): Promise<number> {
 	return count
 }
 
-function note(said: Said): void {
-	switch (said.what) {
+function record(acknowledged: Acknowledgement): void {
+	switch (acknowledged.what) {
 		case 'ready':
 			return
 		case 'commit':
-			rounds.set(said.scope, said.round)
-			for (const rev of said.revs) {
-				if (revs.has(rev)) throw new Error(`the revision ${rev} was given out twice`)
+			rounds.set(acknowledged.scope, acknowledged.round)
+			for (const rev of acknowledged.revs) {
+				if (revs.has(rev)) throw new Error(`the revision ${rev} was used twice`)
 				revs.add(rev)
 			}
 			return
 		case 'append':
-			runs.set(said.run, said.last)
-			for (const [i, cursor] of said.cursors.entries()) {
-				if (events.has(cursor)) throw new Error(`the cursor ${cursor} was given out twice`)
-				events.set(cursor, `${said.run}-${said.last - 2 + i}`)
+			runs.set(acknowledged.run, acknowledged.last)
+			for (const [i, cursor] of acknowledged.cursors.entries()) {
+				if (events.has(cursor)) throw new Error(`the cursor ${cursor} was used twice`)
+				events.set(cursor, `${acknowledged.run}-${acknowledged.last - 2 + i}`)
 			}
 			return
 		case 'enqueue':
-			if (!jobs.has(said.id)) jobs.set(said.id, 0)
+			if (!jobs.has(acknowledged.id)) jobs.set(acknowledged.id, 0)
 			return
 		case 'claim': {
-			const before = jobs.get(said.id) ?? 0
-			if (said.attempt <= before) throw new Error(`the attempt ${said.attempt} of ${said.id} came twice`)
-			jobs.set(said.id, said.attempt)
+			const before = jobs.get(acknowledged.id) ?? 0
+			if (acknowledged.attempt <= before)
+				throw new Error(`the attempt ${acknowledged.attempt} of ${acknowledged.id} occurred twice`)
+			jobs.set(acknowledged.id, acknowledged.attempt)
 			return
 		}
 		case 'ack':
-			jobs.set(said.id, Number.POSITIVE_INFINITY)
+			jobs.set(acknowledged.id, Number.POSITIVE_INFINITY)
 	}
 }
 
-/** The last commit of each scope is there as a whole, or a later one that could not be acknowledged any more. */
+/** Each scope has its last acknowledged commit completely, or a later one that was not acknowledged before the kill. */
 async function checkCommits(t: Test, { store }: Engine): Promise<void> {
 	for (const [scope, round] of rounds) {
 		const entries = await Array.fromAsync(store.list<number>([scope]))
@@ -94,26 +95,23 @@ async function checkCommits(t: Test, { store }: Engine): Promise<void> {
 		t.equal(entries.length, 5)
 		t.ok(
 			first && (first.value === round || first.value === round + 1),
-			`${scope} stands at ${first?.value}, acknowledged was ${round}`,
+			`${scope} is at ${first?.value}, ${round} was acknowledged`,
 		)
 		t.ok(
 			entries.every(({ value }) => value === first?.value),
-			`${scope} is whole`,
+			`${scope} has no half commit`,
 		)
 		rounds.set(scope, first?.value ?? 0)
 	}
 }
 
-/** Every run's sequences are there without gap or repeat, in the log, the journal and the record, at the cursors given out. */
+/** The log, the journal and the record of each run have its sequences without a gap or repetition, at the acknowledged cursors. */
 async function checkRuns(t: Test, { log, store }: Engine): Promise<void> {
 	const read = new Map<string, string>()
 	for (const [run, last] of runs) {
 		const journal = await log.journal(run)
-		t.ok(
-			journal.last === last || journal.last === last + 3,
-			`${run} stands at ${journal.last}, acknowledged was ${last}`,
-		)
-		t.equal((await store.get(['runs', run]))?.value, journal.last, `the record of ${run} is where its log is`)
+		t.ok(journal.last === last || journal.last === last + 3, `${run} is at ${journal.last}, ${last} was acknowledged`)
+		t.equal((await store.get(['runs', run]))?.value, journal.last, `the record of ${run} matches its log`)
 		const expected = Array.from({ length: journal.last }, (_, i) => i + 1)
 		t.strictSame(journal.steps, expected)
 		const sequences: number[] = []
@@ -131,11 +129,11 @@ async function checkRuns(t: Test, { log, store }: Engine): Promise<void> {
 	}
 	t.ok(
 		[...events].every(([cursor, event]) => read.get(cursor) === event),
-		'each event stands at its cursor',
+		'each event is at its cursor',
 	)
 }
 
-/** Every job is there that was enqueued and not acknowledged, and its attempts go on. */
+/** Every enqueued job that was not acknowledged still waits, and its attempts continue. */
 async function checkJobs(t: Test, { queue }: Engine): Promise<void> {
 	const waiting = queue.waiting()
 	const found = new Map<string, Lease>()
@@ -148,7 +146,7 @@ async function checkJobs(t: Test, { queue }: Engine): Promise<void> {
 	const wrong = [...jobs].filter(([id, attempt]) => {
 		const lease = found.get(id)
 		if (attempt === Number.POSITIVE_INFINITY) return lease !== undefined
-		// A job may be gone whose acknowledgement was on its way: it had been claimed, then.
+		// A claimed job may be missing, since its acknowledgement was possibly in transit.
 		return lease ? lease.attempt <= attempt || lease.job.body['id'] !== id : attempt === 0
 	})
 	t.strictSame(wrong, [], `${waiting} jobs wait`)

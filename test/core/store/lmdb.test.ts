@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { Engine } from '../../../core/store/ports.ts'
 import { storeSuite } from '../../contracts/store.ts'
+import { testFolder } from '../../support/folder.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'store-'))
-t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const home = testFolder(t)
 const folders = new Map<Engine, string>()
 let count = 0
 

@@ -8,4 +8,6 @@ storeSuite(t, async () => openMemory())
 
 const openLogFirst = async () => openMemory({ logFirst: true })
 void t.test('EventLog without transactions across log and records', (t) => logSuite(t, openLogFirst, {}))
-void t.test('changes of records without them', (t) => recordChangeSuite(t, openLogFirst, {}))
+void t.test('changes of records without transactions across log and records', (t) =>
+	recordChangeSuite(t, openLogFirst, {}),
+)

@@ -1,4 +1,4 @@
-/** The small parts that engines share, each compared with the plainest way to compute the same. */
+/** Small parts that engines share, each compared with a simple implementation. */
 import fc from 'fast-check'
 import t from 'tap'
 import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
@@ -6,12 +6,11 @@ import { compareKeys, endOf, isWithin, joinKey, splitKey } from '../../../core/s
 import { keyNumber, numberKey } from '../../../core/store/lmdb/tables.ts'
 import type { Key } from '../../../core/store/ports.ts'
 import { openSharedRecords } from '../../../core/store/shared-records.ts'
-
 import { anyText } from '../../support/any-text.ts'
 const part = anyText({ minLength: 1, maxLength: 6 }).filter((text) => !text.includes('\0'))
 const key = fc.array(part, { minLength: 1, maxLength: 4 }) as fc.Arbitrary<string[]> as unknown as fc.Arbitrary<Key>
 
-void t.test('joined keys sort as their UTF-8 bytes do', async (t) => {
+void t.test('joined keys sort by their UTF-8 bytes', async (t) => {
 	fc.assert(
 		fc.property(key, key, (a, b) => {
 			const [x, y] = [joinKey(a), joinKey(b)]
@@ -22,7 +21,7 @@ void t.test('joined keys sort as their UTF-8 bytes do', async (t) => {
 	t.ok(compareKeys(joinKey(['a', '\uffff']), joinKey(['a', '😀'])) < 0)
 })
 
-void t.test('a key is within a prefix where its first parts are those of the prefix', async (t) => {
+void t.test('a key is within a prefix if it begins with the parts of the prefix', async (t) => {
 	fc.assert(
 		fc.property(key, key, (a, b) => {
 			const [joined, prefix] = [joinKey(a), joinKey(b)]
@@ -36,7 +35,7 @@ void t.test('a key is within a prefix where its first parts are those of the pre
 	t.strictSame(splitKey(joinKey(['a', 'ü', ' '])), ['a', 'ü', ' '])
 })
 
-void t.test('shared records are frozen, and take no more than their limit', async (t) => {
+void t.test('shared records are frozen, and their total size is limited', async (t) => {
 	const shared = openSharedRecords(10_000)
 	const value = { list: [{ text: 'x' }], bytes: new Uint8Array([1]) }
 	const kept = shared.keep('a', { key: ['a'], value, rev: '1' }, 100)
@@ -45,9 +44,9 @@ void t.test('shared records are frozen, and take no more than their limit', asyn
 	t.throws(() => Object.assign(value.list[0] as object, { text: 'y' }), TypeError)
 	shared.keep('gone', undefined)
 	t.strictSame(shared.find('gone')?.entry, undefined)
-	t.ok(shared.find('gone'), 'a missing record is kept, too')
+	t.ok(shared.find('gone'), 'a missing record is remembered, too')
 	for (let n = 0; n < 100; n++) shared.keep(`many ${n}`, { key: ['m'], value: n, rev: '1' }, 1_000)
-	t.equal(shared.find('a'), undefined, 'the one read first was dropped first')
+	t.equal(shared.find('a'), undefined, 'the least recently read record is dropped first')
 	const left = Array.from({ length: 100 }, (_, n) => n).filter((n) => shared.find(`many ${n}`))
 	t.strictSame(left, left.toSorted((a, b) => a - b).slice(-left.length))
 	t.ok(left.length > 3 && left.length < 10 && left.at(-1) === 99)
@@ -57,7 +56,7 @@ void t.test('shared records are frozen, and take no more than their limit', asyn
 	t.equal(shared.find('many 99'), undefined)
 })
 
-void t.test('numbers as keys sort as numbers', async (t) => {
+void t.test('encoded numbers sort like numbers', async (t) => {
 	fc.assert(
 		fc.property(fc.maxSafeNat(), fc.maxSafeNat(), (a, b) => {
 			const order = numberKey(a) < numberKey(b) ? -1 : numberKey(a) > numberKey(b) ? 1 : 0
@@ -67,7 +66,7 @@ void t.test('numbers as keys sort as numbers', async (t) => {
 	t.equal(numberKey(Number.MAX_SAFE_INTEGER).length, numberKey(0).length)
 })
 
-void t.test('values come back from their bytes', async (t) => {
+void t.test('a decoded value equals the encoded one', async (t) => {
 	const value = fc.letrec((tie) => ({
 		any: fc.oneof(
 			{ depthSize: 'small' },

@@ -6,11 +6,11 @@ import { spawnGateway } from '../../support/process.ts'
 import { canMount, journaledDisk } from '../../support/small-disk.ts'
 
 void t.test(
-	'a gateway whose disk becomes read-only names the reason, and can be read',
+	'a gateway whose disk becomes read-only reports the reason, and still reads',
 	{ skip: !canMount },
 	async (t) => {
 		const disk = journaledDisk(t, 96) // with more room than the gateway keeps free
-		if (!disk) return t.comment('no disk can be made of a file here')
+		if (!disk) return t.comment('this machine cannot mount a file as a disk')
 		const gateway = await spawnGateway(join(disk.folder, 'home'))
 		t.teardown(() => gateway.kill())
 		const agents = `${gateway.url}/v1/agents`

@@ -9,7 +9,7 @@ import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { Reserve } from '../../../core/store/lmdb/reserve.ts'
 import { watchSpace } from '../../../core/store/lmdb/space.ts'
 import { openWriter } from '../../../core/store/lmdb/writer.ts'
-import { testFolder } from './folders.ts'
+import { testFolder } from '../../support/folder.ts'
 
 const home = testFolder(t)
 const mebi = 1024 * 1024
@@ -17,13 +17,13 @@ const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSI
 const { type } = statfsSync(home)
 const skip = type !== 0xef53 && type !== 0x5846_5342 && 'the temporary folder is not on ext4 or XFS'
 
-/** Length of the file, and how much of it LMDB uses. */
+/** The length of the file, and the length that LMDB uses. */
 function lengths(path: string): { size: number; used: number } {
 	using file = new DataFile(join(path, 'data.mdb'))
 	return { size: file.size, used: (file.head().lastPage + 1) * 4096 }
 }
 
-void t.test('makes the file longer ahead of its pages, in few steps', { skip }, async (t) => {
+void t.test('extends the file ahead of its pages, in few steps', { skip }, async (t) => {
 	const path = join(home, 'ahead')
 	const sizes = new Set<number>()
 	const ends = new Set<number>()
@@ -49,7 +49,7 @@ void t.test('makes the file longer ahead of its pages, in few steps', { skip }, 
 	t.strictSame(new Map(stored.map(({ key, value }) => [key[1], value])), texts)
 })
 
-void t.test('writes no zeros where the disk has little room', { skip }, async (t) => {
+void t.test('writes no zeros if the disk has little space', { skip }, async (t) => {
 	const path = join(home, 'little')
 	await using engine = await openLmdb({ path, minFreeBytes: 64 * mebi, freeBytes: () => 100 * mebi })
 	for (let i = 0; i < 200; i++) await engine.store.put(['k', String(i)], 'x'.repeat(2000))
@@ -76,13 +76,13 @@ void t.test('begins no transaction while zeros are written', async (t) => {
 	env.root.on('beforecommit', () => transactions++)
 	await put('a')
 	t.strictSame([zeros.length, transactions], [1, 1])
-	const others = [put('b'), put('c')]
+	const later = [put('b'), put('c')]
 	// A transaction begins at the end of the turn in which it is written.
 	await turn()
 	await turn()
 	t.equal(transactions, 1)
 	zeros[0]?.resolve()
-	await Promise.all(others)
+	await Promise.all(later)
 	t.equal(transactions, 2)
 	zeros[1]?.resolve()
 	await writer.drain()

@@ -1,4 +1,4 @@
-/** Migrations of a small store: their order, what a crash leaves to the next start, and a disk that becomes full. */
+/** Migrations of a small store: order, resuming after a crash, and a disk that becomes full. */
 import { join } from 'node:path'
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
@@ -10,7 +10,7 @@ import { migrate } from '../../../core/upgrade/migrate.ts'
 import type { Migration } from '../../../core/upgrade/migration.ts'
 import { markFormat } from '../../support/format.ts'
 import { eventually } from '../../support/wait.ts'
-import { testFolder } from '../store/folders.ts'
+import { testFolder } from '../../support/folder.ts'
 
 const home = testFolder(t)
 const RECORDS = 1_000
@@ -21,11 +21,11 @@ interface Old {
 }
 interface New {
 	words: string[]
-	/** How often it was converted. */
+	/** The number of conversions. */
 	times: number
 }
 
-/** `called`: the numbers of the records, as they come. */
+/** Splits texts into words. `called`: receives the keys of the records, in order. */
 function splitting(scope: string, called: string[] = []): Migration {
 	return {
 		name: `split-${scope}`,
@@ -41,7 +41,7 @@ function splitting(scope: string, called: string[] = []): Migration {
 	}
 }
 
-async function withOld(
+async function withOldStore(
 	name: string,
 	work: (open: (options?: Partial<LmdbOptions>) => Promise<Engine>) => Promise<void>,
 ) {
@@ -68,8 +68,8 @@ const run = async ({ store, format: data }: Engine, migrations: readonly Migrati
 const converted = async ({ store }: Engine, scope: string): Promise<New[]> =>
 	(await Array.fromAsync(store.list<New>([scope, 'text']))).map(({ value }) => value)
 
-void t.test('all records are converted, in order, and nothing is left to do', async (t) => {
-	await withOld('whole', async (open) => {
+void t.test('all records are converted in order, and no progress record is left', async (t) => {
+	await withOldStore('complete', async (open) => {
 		const called: string[] = []
 		const reported: number[][] = []
 		await using engine = await open()
@@ -88,21 +88,21 @@ void t.test('all records are converted, in order, and nothing is left to do', as
 	})
 })
 
-void t.test('an interrupted one continues where it stopped, and converts nothing twice', async (t) => {
-	await withOld('interrupted', async (open) => {
+void t.test('an interrupted migration resumes, and converts no record twice', async (t) => {
+	await withOldStore('interrupted', async (open) => {
 		const called: string[] = []
 		for (const stop of [300, 700, 1_200, 1_600]) {
 			const engine = await open()
 			const breaking = [splitting('a', called), splitting('b', called)].map((one): Migration => ({
 				...one,
 				convert(entries, store) {
-					if (called.length >= stop) throw new Fault('unavailable', 'the cable is cut')
+					if (called.length >= stop) throw new Fault('unavailable', 'power failure')
 					return one.convert(entries, store)
 				},
 			}))
 			await t.rejects(run(engine, breaking), {
 				code: 'unavailable',
-				message: /stopped at its texts of .: the cable is cut/,
+				message: /stopped at its texts of .: power failure/,
 			})
 			t.equal(engine.format?.mark().from, 1)
 			await engine[Symbol.asyncDispose]()
@@ -110,17 +110,17 @@ void t.test('an interrupted one continues where it stopped, and converts nothing
 		await using engine = await open()
 		t.strictSame(engine.format?.mark(), { format, since: formatSince, from: 1 })
 		await run(engine, [splitting('a', called), splitting('b', called)])
-		// At most ten batches of forty are looked at again, after each of the four interruptions.
+		// After each of the four interruptions, at most ten batches of forty are read again.
 		t.ok(called.length <= 2 * RECORDS + 4 * 400, String(called.length))
-		t.ok(called.length > 2 * RECORDS, 'and some are')
+		t.ok(called.length > 2 * RECORDS, 'some records are read again')
 		for (const scope of ['a', 'b'])
 			t.ok((await converted(engine, scope)).every(({ words, times }) => words.length === 2 && times === 1))
 		t.strictSame(engine.format?.mark(), { format, since: formatSince })
 	})
 })
 
-void t.test('a disk that becomes full loses nothing, and it continues once there is room', async (t) => {
-	await withOld('full', async (open) => {
+void t.test('a disk that becomes full loses no record, and the migration resumes once there is space', async (t) => {
+	await withOldStore('full', async (open) => {
 		let free = 200 * MIB
 		const engine = await open({ minFreeBytes: 64 * MIB, freeBytes: () => free })
 		const called: string[] = []

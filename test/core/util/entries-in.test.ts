@@ -1,12 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { entriesIn } from '../../../core/util/entries-in.ts'
+import { testFolder } from '../../support/folder.ts'
 
-void t.test('links are followed once, folders that are not entered and links to nowhere do no harm', async (t) => {
-	const folder = mkdtempSync(join(tmpdir(), 'svc-entries-'))
-	t.teardown(() => rmSync(folder, { recursive: true }))
+void t.test('links are followed once, and excluded folders and dangling links do no harm', async (t) => {
+	const folder = testFolder(t)
 	for (const path of ['a/b', 'skipped/deep', 'other']) mkdirSync(join(folder, path), { recursive: true })
 	for (const path of ['a/b/one', 'skipped/two', 'other/three']) writeFileSync(join(folder, path), '')
 	symlinkSync('..', join(folder, 'a/up'))

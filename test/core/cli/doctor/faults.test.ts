@@ -6,7 +6,6 @@ import {
 	copyFileSync,
 	existsSync,
 	mkdirSync,
-	mkdtempSync,
 	readFileSync,
 	readdirSync,
 	renameSync,
@@ -20,13 +19,13 @@ import {
 import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { lockHome } from '../../../../core/process/lock.ts'
 import { freePort } from '../../../support/mcp.ts'
 import { svcFor } from '../../../support/cli.ts'
+import { testFolder } from '../../../support/folder.ts'
 import { listenOnLoopback } from '../../../support/loopback.ts'
 import { eventually } from '../../../support/wait.ts'
 import { examined, modelKey, problems, setConfig, startHome, withStore } from './healthy-home.ts'
@@ -86,8 +85,7 @@ void t.test('a healthy home has no problems, and every check runs', async (t) =>
 })
 
 void t.test('faults of the program and its packages', async (t) => {
-	const root = mkdtempSync(join(tmpdir(), 'svc-root-'))
-	t.teardown(() => rmSync(root, { recursive: true, force: true }))
+	const root = testFolder(t)
 	const modules = join(root, 'node_modules')
 	for (const name of ['isolated-vm', 'usearch']) mkdirSync(join(modules, name), { recursive: true })
 	writeFileSync(join(root, 'package.json'), '{"engines": {"node": ">=99"}}')
@@ -500,8 +498,7 @@ function vectorOf(url: string, dimensions: number) {
 
 void t.test('a check that hangs or throws is a finding and does not delay others', async (t) => {
 	const { home, models } = await healthy
-	const root = mkdtempSync(join(tmpdir(), 'svc-root-'))
-	t.teardown(() => rmSync(root, { recursive: true, force: true }))
+	const root = testFolder(t)
 	for (const name of ['isolated-vm', 'lmdb', 'usearch']) {
 		mkdirSync(join(root, 'node_modules', name), { recursive: true })
 		writeFileSync(join(root, 'node_modules', name, 'index.js'), '')

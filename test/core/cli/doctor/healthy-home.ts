@@ -1,8 +1,7 @@
 /** A home without faults, and the servers that it uses. */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { examine } from '../../../../core/cli/doctor/doctor.ts'
@@ -10,6 +9,7 @@ import type { ExamineOptions, Report, Result } from '../../../../core/cli/doctor
 import type { DoctorLimits } from '../../../../core/cli/doctor/limits.ts'
 import { openLmdb } from '../../../../core/store/lmdb/open.ts'
 import type { Store } from '../../../../core/store/ports.ts'
+import { testFolder } from '../../../support/folder.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import type { TestGateway } from '../../../support/gateway.ts'
 import { listenOnLoopback } from '../../../support/loopback.ts'
@@ -88,8 +88,7 @@ export async function startHome(t: Test): Promise<Home> {
 	const models = await startModels(t)
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
-	const home = mkdtempSync(join(tmpdir(), 'svc-doctor-'))
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const config = `
 server: {port: 0}
 legacy: {port: 0}

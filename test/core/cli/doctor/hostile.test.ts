@@ -1,18 +1,16 @@
 /** Homes with traps: the doctor changes nothing outside of them, and does not hang. */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { examine } from '../../../../core/cli/doctor/doctor.ts'
 import { masterKeyFrom } from '../../../../plugins/vault/master-key.ts'
+import { testFolder } from '../../../support/folder.ts'
 
 function homeFor(t: Test): string {
-	const folder = mkdtempSync(join(tmpdir(), 'doctor-'))
-	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-	const home = join(folder, 'home')
+	const home = join(testFolder(t), 'home')
 	mkdirSync(home, { mode: 0o700 })
 	return home
 }

@@ -1,16 +1,15 @@
 /** Kinds of damage to the data file: the doctor reports it, survives it, and does not change the file. */
-import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hash, randomBytes } from 'node:crypto'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { DataFile } from '../../../../core/backup/data-file.ts'
 import { openStoreProcess } from '../../../../core/cli/doctor/store-process.ts'
 import { openLmdb } from '../../../../core/store/lmdb/open.ts'
+import { testFolder } from '../../../support/folder.ts'
 import { examined, patience } from './healthy-home.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'svc-doctor-store-'))
-t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const home = testFolder(t)
 const file = join(home, 'data/data.mdb')
 const sound = makeStore()
 
@@ -103,8 +102,7 @@ void t.test('a lock file that cannot be opened is named', async (t) => {
 })
 
 void t.test('constant writes cause no finding, and the check leaves no reader slot', async (t) => {
-	const path = mkdtempSync(join(tmpdir(), 'svc-doctor-busy-'))
-	t.teardown(() => rmSync(path, { recursive: true, force: true }))
+	const path = testFolder(t)
 	await using engine = await openLmdb({ path })
 	const value = (n: number) => ({ text: `record ${n} `.repeat(100) })
 	for (let batch = 0; batch < 40; batch++) {

@@ -1,13 +1,13 @@
 /** `npm start`, `npm test` and `svc` in one clone: which process installs packages, which wait, and which fail. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { realpathSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
+import { testFolder } from '../../../support/folder.ts'
 
 const core = fileURLToPath(new URL('../../../../core/', import.meta.url))
 const launcher = [
@@ -17,8 +17,7 @@ const launcher = [
 ]
 /** A clone whose gateway only prints that it runs. Its packages are folders in the clone. */
 function makeClone(t: Test): string {
-	const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-clone-')))
-	t.teardown(() => rmSync(root, { recursive: true, force: true }))
+	const root = realpathSync(testFolder(t))
 	for (const folder of ['core/process', 'core/cli/launch', 'packages/used', 'packages/tap'])
 		mkdirSync(join(root, folder), { recursive: true })
 	for (const name of launcher) copyFileSync(join(core, name), join(root, 'core', name))

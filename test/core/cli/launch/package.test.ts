@@ -8,7 +8,6 @@ import {
 	cpSync,
 	existsSync,
 	mkdirSync,
-	mkdtempSync,
 	readFileSync,
 	readdirSync,
 	realpathSync,
@@ -16,11 +15,11 @@ import {
 	symlinkSync,
 	writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { testFolder } from '../../../support/folder.ts'
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 const run = promisify(execFile)
@@ -48,8 +47,7 @@ async function install(folder: string): Promise<string> {
 }
 
 void t.test('the package starts, runs an agent, and checks plugins', async (t) => {
-	const folder = realpathSync(mkdtempSync(join(tmpdir(), 'svc-package-')))
-	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	const folder = realpathSync(testFolder(t))
 	const svcFile = await install(folder)
 	const home = join(folder, 'home')
 	const svcEnv = { PATH: process.env.PATH, HOME: folder, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
