@@ -1,4 +1,4 @@
-/** The runner of the tests must not miss a failure, however a test process ends. */
+/** The test runner must report every failure, however a test process ends. */
 import { execFile } from 'node:child_process'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +16,7 @@ const files = {
 		void t.test('outer # one', async (t) => {
 			await t.test('fine', async (t) => t.equal(1, 1))
 			await t.test('inner', async (t) => t.strictSame({ a: 1 }, { a: 2 }, 'same?'))
-			t.fail('behind it')
+			t.fail('after it')
 		})`,
 	throws: `void t.test('outer', async () => { throw new Error('boom') })`,
 	late: `t.equal(1, 1); setTimeout(() => { throw new Error('boom') }, 1); void t.test('waits', () => new Promise(() => {}))`,
@@ -27,7 +27,7 @@ const files = {
 	empty: ``,
 }
 
-void t.test('failures are printed with their places, and counted', async (t) => {
+void t.test('failures are printed with their names, and counted', async (t) => {
 	const folder = t.testdir(
 		Object.fromEntries(
 			Object.entries(files).map(([name, code]) => [`${name}.test.ts`, `import t from 'tap'\n${code}\n`]),
@@ -53,8 +53,8 @@ void t.test('failures are printed with their places, and counted', async (t) => 
 	for (const name of Object.keys(files))
 		t.match(text, `${name === 'passes' ? 'passed' : 'FAILED'} ${relative(root, folder)}/${name}`)
 	t.match(text, /✖ outer # one > inner > same\?\n.*-  "a": 2,/s)
-	t.match(text, '✖ outer # one > behind it')
-	t.notMatch(text, /✖ outer # one(?: > inner)?\n/, 'a test is not named beside what failed in it')
+	t.match(text, '✖ outer # one > after it')
+	t.notMatch(text, /✖ outer # one(?: > inner)?\n/, 'the parents of a failure are not listed separately')
 	t.match(text, /✖ outer > boom\n/)
 	t.match(text, /✖ waits > boom\n/)
 	t.match(text, '✖ outer > test unfinished')
