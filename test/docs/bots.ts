@@ -1,12 +1,12 @@
-/** The platforms at which a page's bots are, and somebody there who presses Start. */
+/** Local chat platforms for the bots of a page, and a person who sends /start to them. */
 import { startDiscord } from '../support/discord.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
 
 export interface Bots {
-	/** A command that adds a channel gets the address of a server here, and what is typed there that server's token. */
-	aimedAt(text: string, typed: string): Promise<{ text: string; typed: string }>
-	/** The code with which the bot that was added last answers /start. */
+	/** Starts a platform for a command that adds a channel, and inserts its address into the command and its token as input. */
+	redirected(text: string, typed: string): Promise<{ text: string; typed: string }>
+	/** The pairing code with which the latest bot answers /start. */
 	code(): Promise<string>
 	stop(): Promise<void>
 }
@@ -24,7 +24,7 @@ const CODE = /`([0-9A-Z]{8})`/
 export function openBots(): Bots {
 	const bots: Bot[] = []
 	return {
-		async aimedAt(text, typed) {
+		async redirected(text, typed) {
 			const [, platform = ''] = /\bsvc channels add (\w+)/.exec(text) ?? []
 			const bot = await platforms[platform]?.()
 			if (!bot) return { text, typed }
@@ -34,7 +34,7 @@ export function openBots(): Bots {
 		async code() {
 			const answer = await bots.at(-1)?.answerToStart()
 			const [, code] = CODE.exec(answer ?? '') ?? []
-			if (code === undefined) throw new Error(`the bot gave no code; it said ${JSON.stringify(answer)}`)
+			if (code === undefined) throw new Error(`the bot sent no code, but ${JSON.stringify(answer)}`)
 			return code
 		},
 		async stop() {

@@ -1,11 +1,11 @@
-/** Every command of README and docs, done by a reader who follows each page from its top. DOCS_PAGE: of that page only. */
+/** Executes the commands of README and docs, each page from its top. DOCS_PAGE limits it to one page. */
 import t from 'tap'
 import { blocksOf, shells, stepsOf } from './page.ts'
 import { pages, root } from './pages.ts'
 import { gatewayHere, gatewayToStart } from './place.ts'
 import { Reader } from './reader.ts'
 
-/** What a test has not got; a page that needs something else would go by without being tried. */
+/** Requirements that a test cannot fulfil. Others are errors, since their commands would never be executed. */
 const known = new Set([
 	'package',
 	'another-gateway',
@@ -28,39 +28,40 @@ void t.test('each page works from its top', { jobs: 3 }, async (t) => {
 		void t.test(page, { buffered: true }, async (t) => {
 			const startsItself = steps.some(({ kind, text }) => kind !== 'elsewhere' && /^npm start$/m.test(text))
 			await using reader = new Reader(startsItself ? gatewayToStart() : await gatewayHere())
-			// The page that all begin with is followed to the letter until a first run has ended.
-			let isSlow = startsItself
-			if (!isSlow) await reader.hurry()
+			// The page that users read first is executed exactly as written until the first run has ended.
+			let isExact = startsItself
+			if (!isExact) await reader.runSvcHere()
 			for (const step of steps) {
 				if (step.kind === 'elsewhere') continue
 				const { code, output } = await reader.follow(step)
-				if (isSlow && /^svc run /m.test(step.text)) {
-					await reader.hurry()
-					isSlow = false
+				if (isExact && /^svc run /m.test(step.text)) {
+					await reader.runSvcHere()
+					isExact = false
 				}
 				t.equal(code, 0, `${page}:${step.line}`, { output, command: step.text })
-				// Later steps build on it.
+				// Later steps depend on it.
 				if (code !== 0) break
 			}
-			t.strictSame(await reader.end(), [], 'what ran in the second terminal')
+			t.strictSame(await reader.end(), [], 'no command in the second terminal failed')
 		})
 	}
 })
 
-void t.test('what is not tried is little, and says why', async (t) => {
+void t.test('every command that is not executed states a known reason', async (t) => {
 	for (const page of pages) {
 		for (const step of stepsOf(new URL(page, root))) {
 			if (step.kind !== 'elsewhere') continue
-			t.comment(`${page}:${step.line} needs ${step.why}`)
-			t.ok(known.has(step.why), `${page}:${step.line} needs=${step.why}`)
+			t.comment(`${page}:${step.line} needs ${step.needs}`)
+			t.ok(known.has(step.needs), `${page}:${step.line} needs=${step.needs}`)
 		}
 	}
 })
 
-void t.test('no command stands where nobody tries it', async (t) => {
+void t.test('every command is in a block that is executed', async (t) => {
 	for (const page of pages) {
-		for (const { line, language, said, text } of blocksOf(new URL(page, root))) {
-			if (shells.has(language) || said.file !== undefined || said.needs !== undefined || said.of === 'help') continue
+		for (const { line, language, attributes, text } of blocksOf(new URL(page, root))) {
+			const { file, needs, of } = attributes
+			if (shells.has(language) || file !== undefined || needs !== undefined || of === 'help') continue
 			t.notMatch(text, /^\s*(\$ |svc |npx |npm |curl |node )/m, `${page}:${line} is not marked as sh`)
 		}
 	}

@@ -1,19 +1,18 @@
-/** The files of docs/deploy, and what the pages for operators list: all of it must be what there is. */
+/** The files of docs/deploy work, and the lists on the pages for operators are complete. */
 import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import type { Test } from 'tap'
 import { parse } from 'yaml'
 import { checksOf } from '../../core/cli/doctor/catalogue.ts'
 import { compileCache } from '../../core/process/handover.mjs'
+import { testFolder } from '../support/folder.ts'
 import { send, startGateway } from '../support/gateway.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 import { root } from './pages.ts'
 
@@ -24,8 +23,8 @@ const folder = fileURLToPath(root)
 const read = (file: string): string => readFileSync(join(folder, file), 'utf8')
 const unit = read('docs/deploy/svc-gateway.service')
 
-void t.test('the unit starts a gateway with its variables and its credential, and ends it', async (t) => {
-	const place = temporary(t)
+void t.test('the systemd unit starts a gateway with its variables and its credential, and ends it', async (t) => {
+	const place = testFolder(t)
 	const credentials = join(place, 'credentials')
 	mkdirSync(credentials)
 	const [name = ''] = valueOf('LoadCredential').split(':')
@@ -33,7 +32,7 @@ void t.test('the unit starts a gateway with its variables and its credential, an
 	const [file = '', ...args] = valueOf('ExecStart').split(' ')
 	const node = file.replace(PROGRAM, '')
 	t.equal(node, 'node_modules/.bin/node')
-	// Code that was compiled before saves most of its start.
+	// The shared compile cache saves most of the start.
 	const folders = { '/var/lib/svc-gateway': join(place, 'state'), '/var/cache/svc-gateway': compileCache }
 	const variables = valuesOf('Environment').map((text) => {
 		const [variable = '', path = ''] = text.split('=')
@@ -43,7 +42,7 @@ void t.test('the unit starts a gateway with its variables and its credential, an
 		variables.map(([variable]) => variable),
 		['SVC_HOME', 'NODE_COMPILE_CACHE'],
 	)
-	// The packages bring Node along for the platforms that have a unit.
+	// The packages include Node for the platforms that have systemd.
 	const child = spawn(existsSync(join(folder, node)) ? join(folder, node) : process.execPath, args, {
 		cwd: folder,
 		stdio: ['ignore', 'ignore', 'pipe'],
@@ -58,7 +57,7 @@ void t.test('the unit starts a gateway with its variables and its credential, an
 	const exited = once(child, 'exit')
 	t.teardown(() => void child.kill('SIGKILL'))
 	let log = ''
-	const heard = (wanted: RegExp): Promise<void> =>
+	const logged = (wanted: RegExp): Promise<void> =>
 		new Promise((resolve, reject) => {
 			const late = setTimeout(() => reject(new Error(`${String(wanted)} was not logged:\n${log}`)), WAIT_LIMIT_MS)
 			const look = (data: Buffer | string): void => {
@@ -71,10 +70,10 @@ void t.test('the unit starts a gateway with its variables and its credential, an
 			child.stderr.on('data', look)
 			look('')
 		})
-	await heard(/no token was created yet/)
-	const announced = join(folders['/var/lib/svc-gateway'], 'run/gateway.json')
-	await eventually(() => existsSync(announced))
-	const { url } = JSON.parse(readFileSync(announced, 'utf8')) as { url: string }
+	await logged(/no token was created yet/)
+	const runtimeFile = join(folders['/var/lib/svc-gateway'], 'run/gateway.json')
+	await eventually(() => existsSync(runtimeFile))
+	const { url } = JSON.parse(readFileSync(runtimeFile, 'utf8')) as { url: string }
 	const secret = await send(`${url}/v1/vault/secrets`, 'POST', { body: { name: 'KEY', value: 'a secret value' } })
 	t.equal(secret.status, 201)
 	t.notOk(existsSync(join(folders['/var/lib/svc-gateway'], 'keys/vault.key')), 'the key is the credential')
@@ -86,11 +85,11 @@ void t.test('the unit starts a gateway with its variables and its credential, an
 	t.strictSame(await exited, [0, null])
 })
 
-void t.test('systemd takes the unit', { skip: !has('systemd-analyze') }, async (t) => {
-	const file = join(temporary(t), 'svc-gateway.service')
-	// It looks for the program, and finds this one.
-	const here = unit.replace('/opt/svc-gateway/node_modules/.bin/node', process.execPath)
-	writeFileSync(file, here)
+void t.test('systemd accepts the unit', { skip: !has('systemd-analyze') }, async (t) => {
+	const file = join(testFolder(t), 'svc-gateway.service')
+	// systemd checks that the program exists.
+	const runnable = unit.replace('/opt/svc-gateway/node_modules/.bin/node', process.execPath)
+	writeFileSync(file, runnable)
 	const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' })
 	t.equal(status, 0)
 	t.notMatch(stderr, 'svc-gateway.service:')
@@ -100,19 +99,19 @@ void t.test('systemd takes the unit', { skip: !has('systemd-analyze') }, async (
 	t.ok(Number(level) < 2.5, `rated ${level}`)
 })
 
-void t.test('the image has what the gateway needs', async (t) => {
+void t.test('the container image contains all files that the gateway needs', async (t) => {
 	const lines = read('docs/deploy/Containerfile').replaceAll('\\\n', ' ').split('\n')
 	const copied = lines.filter((line) => /^COPY (?!--from)/.test(line)).flatMap((line) => line.split(/\s+/).slice(1, -1))
 	for (const file of copied) t.ok(existsSync(join(folder, file)), file)
 	for (const [, file = ''] of lines.join('\n').matchAll(/\/opt\/svc-gateway\/([\w./-]+\.mjs)/g))
-		t.ok(existsSync(join(folder, file)), `${file}, which a command of the image names`)
+		t.ok(existsSync(join(folder, file)), `${file}, which the image uses, exists`)
 	const needed = ['config', 'core', 'plugins', 'sandbox', 'package.json', 'package-lock.json', '.npmrc', 'LICENSE']
 	t.strictSame(
 		needed.filter((file) => !copied.includes(file)),
 		[],
 	)
 	const command = JSON.parse(lines.find((line) => line.startsWith('CMD '))?.slice(4) ?? '') as string[]
-	t.equal(command.join(' '), valueOf('ExecStart').replace(/^\S+\/node /, 'node '), 'it starts as the unit does')
+	t.equal(command.join(' '), valueOf('ExecStart').replace(/^\S+\/node /, 'node '), 'it starts like the unit')
 
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
@@ -129,21 +128,20 @@ void t.test('the image has what the gateway needs', async (t) => {
 	t.strictSame(await health(gateway.url), [0, null])
 	t.strictSame(await health('http://127.0.0.1:1'), [1, null])
 	let state = 'migrating'
-	const unready = createServer((_, response) => void response.writeHead(503).end(state)).listen(0, '127.0.0.1')
-	t.teardown(() => unready.close())
-	await once(unready, 'listening')
-	const at = `http://127.0.0.1:${(unready.address() as AddressInfo).port}`
-	t.strictSame(await health(at), [0, null])
+	const unready = createServer((_, response) => void response.writeHead(503).end(state))
+	const { url, stop } = await listenOnLoopback(unready)
+	t.teardown(stop)
+	t.strictSame(await health(url), [0, null])
 	state = 'draining'
-	t.strictSame(await health(at), [1, null])
+	t.strictSame(await health(url), [1, null])
 })
 
-void t.test('compose.yaml names files, secrets and volumes that there are', async (t) => {
+void t.test('the files, secrets and volumes of compose.yaml exist', async (t) => {
 	const compose = parse(read('docs/deploy/compose.yaml')) as Compose
 	const { build, secrets = [] } = compose.services.gateway ?? {}
 	t.ok(existsSync(join(folder, 'docs/deploy', build?.context ?? '', build?.dockerfile ?? '')))
 	t.strictSame(secrets, Object.keys(compose.secrets))
-	t.strictSame(secrets, [valueOf('LoadCredential').split(':')[0]], 'the name that the gateway looks for')
+	t.strictSame(secrets, [valueOf('LoadCredential').split(':')[0]], 'the name that the gateway expects')
 	for (const { volumes = [] } of Object.values(compose.services)) {
 		for (const [from = ''] of volumes.map((text) => text.split(':'))) {
 			if (from.startsWith('.')) t.ok(existsSync(normalize(join(folder, 'docs/deploy', from))), from)
@@ -152,7 +150,7 @@ void t.test('compose.yaml names files, secrets and volumes that there are', asyn
 	}
 })
 
-void t.test('compose.cluster.yaml names files, secrets, volumes and services that there are', async (t) => {
+void t.test('the files, secrets, volumes and services of compose.cluster.yaml exist', async (t) => {
 	const compose = parse(read('docs/deploy/compose.cluster.yaml'), { merge: true }) as Compose
 	const { services } = compose
 	t.strictSame(Object.keys(services), ['n1', 'n2', 'n3', 'g1', 'g2', 'g3', 'proxy'])
@@ -163,7 +161,7 @@ void t.test('compose.cluster.yaml names files, secrets, volumes and services tha
 	)) {
 		for (const other of depends_on) t.ok(other in services, `${name} depends on ${other}`)
 		for (const [from = '', to = ''] of volumes.map((text) => text.split(':'))) {
-			// What the comment at the top says how to make.
+			// The comment at the top explains how to create these.
 			if (from.startsWith('./secrets/')) t.ok(to.startsWith('/etc/nats'), to)
 			else if (from.startsWith('.')) t.ok(existsSync(normalize(join(folder, 'docs/deploy', from))), from)
 			else t.ok(from in compose.volumes, from)
@@ -184,8 +182,8 @@ void t.test('compose.cluster.yaml names files, secrets, volumes and services tha
 	}
 })
 
-void t.test('systemd takes the unit with the drop-in for a cluster', { skip: !has('systemd-analyze') }, (t) => {
-	const place = temporary(t)
+void t.test('systemd accepts the unit with the drop-in for a cluster', { skip: !has('systemd-analyze') }, (t) => {
+	const place = testFolder(t)
 	const plain = (text: string): string =>
 		text
 			.replace(/^(User|Group|LoadCredential|WorkingDirectory)=.*$/gm, '')
@@ -202,13 +200,13 @@ void t.test('systemd takes the unit with the drop-in for a cluster', { skip: !ha
 	const { status, stderr } = verify(dropIn)
 	t.equal(status, 0, stderr)
 	t.notMatch(stderr, /svc-gateway/)
-	t.match(verify(`${dropIn}Restarting=always\n`).stderr, /Restarting/, 'it is read')
+	t.match(verify(`${dropIn}Restarting=always\n`).stderr, /Restarting/, 'systemd reads the drop-in')
 	for (const [, variable = ''] of dropIn.matchAll(/\b(SVC_[A-Z_]+)=/g))
 		t.ok(documentedVariables().has(variable), `${variable} is documented`)
 	t.end()
 })
 
-void t.test('Prometheus takes its files', { skip: !has('promtool') }, async (t) => {
+void t.test('Prometheus accepts its files', { skip: !has('promtool') }, async (t) => {
 	const { status, stdout, stderr } = spawnSync('promtool', ['check', 'config', 'prometheus.yml'], {
 		cwd: join(folder, 'docs/deploy'),
 		encoding: 'utf8',
@@ -216,24 +214,24 @@ void t.test('Prometheus takes its files', { skip: !has('promtool') }, async (t) 
 	t.equal(status, 0, { stdout, stderr })
 })
 
-void t.test('metrics.md has all metrics, and alerts are about what there is', async (t) => {
-	// Nobody listens there; the numbers of tracing are there all the same.
+void t.test('metrics.md lists all metrics, and alerts use existing ones', async (t) => {
+	// The metrics of tracing exist even though no collector listens at the endpoint.
 	const gateway = await startGateway({ config: 'tracing: {endpoint: "http://127.0.0.1:1"}\n' })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/backups')
 	const { body } = await gateway.request<string>('GET', '/metrics')
-	const there = new Set([...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name))
-	if (process.platform !== 'linux') for (const name of ['process_open_fds', 'process_max_fds']) there.add(name)
+	const exported = new Set([...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name))
+	if (process.platform !== 'linux') for (const name of ['process_open_fds', 'process_max_fds']) exported.add(name)
 	const page = read('docs/metrics.md')
 	const metric = /\b(?:svc|process|nodejs)_[a-z0-9_]+[a-z0-9]\b/g
 	const named = new Set(page.match(metric))
-	t.strictSame([...there.difference(named)], [], 'in the page')
+	t.strictSame([...exported.difference(named)], [], 'the page lists all')
 	const rules = read('docs/deploy/alerts.yml')
 	const used = [...named, ...(rules.match(metric) ?? []), ...(read('docs/operating.md').match(metric) ?? [])]
 	t.strictSame(
-		used.map((name) => name.replace(/_bucket$/, '')).filter((name) => !there.has(name) && !IN_CLUSTER.has(name)),
+		used.map((name) => name.replace(/_bucket$/, '')).filter((name) => !exported.has(name) && !IN_CLUSTER.has(name)),
 		[],
-		'no other ones',
+		'no unknown metric is used',
 	)
 	const { groups } = parse(rules) as { groups: { rules: { alert: string }[] }[] }
 	const alerts = groups.flatMap((group) => group.rules.map(({ alert }) => alert))
@@ -245,7 +243,7 @@ void t.test('metrics.md has all metrics, and alerts are about what there is', as
 	t.strictSame(explained.toSorted(), alerts.toSorted())
 })
 
-void t.test('troubleshooting.md has all checks of the doctor', async (t) => {
+void t.test('troubleshooting.md lists all checks of the doctor', async (t) => {
 	const rows = [...read('docs/troubleshooting.md').matchAll(/^\| `([a-z.-]+)` \| [^|]{10,} \| [^|]{8,} \|$/gm)]
 	t.strictSame(
 		rows.map(([, id]) => id),
@@ -272,7 +270,7 @@ function documentedVariables(): Set<string> {
 	return new Set(read('docs/configuration.md').match(/\bSVC_[A-Z_]+\b/g))
 }
 
-/** Of one line of the unit. */
+/** The value of the key's first line in the unit. */
 function valueOf(key: string): string {
 	return valuesOf(key)[0] ?? ''
 }
@@ -283,10 +281,4 @@ function valuesOf(key: string): string[] {
 
 function has(program: string): boolean {
 	return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0
-}
-
-function temporary(t: Test): string {
-	const path = mkdtempSync(join(tmpdir(), 'svc-deploy-'))
-	t.teardown(() => rmSync(path, { recursive: true, force: true }))
-	return path
 }

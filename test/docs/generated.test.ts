@@ -1,4 +1,4 @@
-/** Are the generated files current, and do the pages name all that there is? */
+/** The generated files are current, and the reference pages are complete. */
 import t from 'tap'
 import { allKeys } from '../../core/host/config.ts'
 import { subcommandsOf, wholeProgram } from '../../docs/make/help.ts'
@@ -14,22 +14,22 @@ void t.test('generated files are current', async (t) => {
 		t.ok(textAt(path) === text, `${path} is not current; run npm run docs`)
 })
 
-void t.test('every setting has its line', async (t) => {
+void t.test('every setting is listed', async (t) => {
 	const page = textAt('docs/configuration.md')
 	for (const key of allKeys()) t.ok(page.includes(`| \`${key}\` |`), key)
 })
 
-void t.test('every type of event has its heading', async (t) => {
+void t.test('every event type has a heading', async (t) => {
 	const page = textAt('docs/events.md')
 	for (const type of builtInTypes.keys()) t.ok(page.includes(`### ${type}\n`), type)
 })
 
-void t.test('every kind of provider has its line', async (t) => {
+void t.test('every kind of provider is listed', async (t) => {
 	const page = textAt('docs/models.md')
 	for (const kind of [...Object.keys(serverUrls), 'offline']) t.ok(page.includes(`\n| \`${kind}\` |`), kind)
 })
 
-void t.test('every command of svc has its place', async (t) => {
+void t.test('every command of svc is listed', async (t) => {
 	const page = textAt('docs/command-line.md')
 	for (const command of (await wholeProgram()).commands) {
 		t.ok(page.includes(`### svc ${command.name()}\n`), command.name())
@@ -38,13 +38,13 @@ void t.test('every command of svc has its place', async (t) => {
 	}
 })
 
-void t.test('commands that are named in a text, or in the help, are right', async (t) => {
+void t.test('commands that a text or a help page mentions are valid', async (t) => {
 	const program = await wholeProgram()
 	let found = 0
 	for (const page of pages) {
 		const text = new URL(page, root)
-		for (const { line, said, text: help } of blocksOf(text)) {
-			if (said.of !== 'help') continue
+		for (const { line, attributes, text: help } of blocksOf(text)) {
+			if (attributes.of !== 'help') continue
 			const [, examples = ''] = help.split(/^Examples:$/m)
 			for (const words of examples.split('\n').map((one) => one.replace(/ {3,}\S.*$/, ''))) {
 				if (!/\bsvc /.test(words)) continue

@@ -1,11 +1,11 @@
-/** Do all links between the pages lead somewhere, also those to a heading? */
+/** All links between the pages, including those to headings, are valid. */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import t from 'tap'
 import { markdown, root } from './pages.ts'
 
 const fenced = /^(\s*)(`{3,})[^`\n]*\n[\s\S]*?\n\s*\2[ \t]*$/gm
 
-/** The anchors that a page offers, as GitHub makes them of headings. */
+/** The anchors of a page, as GitHub generates them from headings. */
 function anchorsOf(path: string): Set<string> {
 	const seen = new Map<string, number>()
 	const anchors = new Set<string>()
@@ -23,13 +23,13 @@ function textOf(path: string): string {
 	return readFileSync(new URL(path, root), 'utf8').replaceAll(fenced, '')
 }
 
-/** Links and pictures of a page, without those to other sites. */
+/** The links and images of a page, without those to other sites. */
 function linksOf(path: string): string[] {
 	const text = textOf(path).replaceAll(/`[^`\n]*`/g, '')
 	return [...text.matchAll(/\]\(<?([^)\s>]+)>?\)/g)].map(([, to = '']) => to).filter((to) => !/^[a-z]+:/.test(to))
 }
 
-void t.test('every link leads to a file that is there, and to a heading in it', async (t) => {
+void t.test('every link leads to an existing file and heading', async (t) => {
 	let followed = 0
 	for (const page of markdown) {
 		for (const link of linksOf(page)) {
@@ -38,14 +38,14 @@ void t.test('every link leads to a file that is there, and to a heading in it', 
 			const path = target.href.slice(root.href.length)
 			t.ok(target.href.startsWith(root.href) && existsSync(target), `${page}: ${link}`)
 			if (anchor !== undefined && existsSync(target) && statSync(target).isFile())
-				t.ok(anchorsOf(path).has(anchor), `${page}: ${link} leads to no heading`)
+				t.ok(anchorsOf(path).has(anchor), `${page}: ${link} names an existing heading`)
 			followed++
 		}
 	}
 	t.ok(followed > 100, `${followed} links`)
 })
 
-void t.test('the index names every page', async (t) => {
+void t.test('the index lists every page', async (t) => {
 	const named = new Set(linksOf('docs/README.md').map((link) => link.split('#', 1)[0]))
 	for (const page of markdown) {
 		const [, name] = /^docs\/([^/]+\.md)$/.exec(page) ?? []

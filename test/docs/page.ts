@@ -1,26 +1,26 @@
-/** A page of documentation as its readers follow it: its commands and the files that it tells them to write, in order. */
+/** The steps of a documentation page, in order: its commands, and the files that readers write. */
 import { readFileSync } from 'node:fs'
 
 export interface Block {
-	/** Of the fence that opens it, from 1. */
+	/** The line of its opening fence, from 1. */
 	line: number
 	language: string
-	/** Words of the info string such as `file=path`. */
-	said: Readonly<Record<string, string>>
+	/** Attributes of the info string, such as `file=path`. */
+	attributes: Readonly<Record<string, string>>
 	text: string
 }
 
 export type Step =
-	/** `types`: what a person types where the command asks. `answers`: what they answer to "are you sure?". */
+	/** `types`: input at a prompt of the command. `answers`: the answer to a request for confirmation. */
 	| { kind: 'command'; line: number; text: string; types?: string; answers?: string }
-	/** A block that the page tells to put into a file: its info string says `file=…`. */
+	/** A block that readers write to a file: its info string has `file=…`. */
 	| { kind: 'file'; line: number; path: string; text: string }
-	/** A command that a test cannot run; `why` says what it would need: its info string says `needs=…`. */
-	| { kind: 'elsewhere'; line: number; why: string; text: string }
+	/** A command that a test cannot execute: its info string has `needs=…`, the requirement. */
+	| { kind: 'elsewhere'; line: number; needs: string; text: string }
 
 export const shells = new Set(['sh', 'bash', 'shell', 'console', 'zsh'])
 
-/** Throws where a fence is not closed. */
+/** Throws if a fence is not closed. */
 export function blocksOf(file: string | URL): Block[] {
 	const lines = readFileSync(file, 'utf8').split('\n')
 	const blocks: Block[] = []
@@ -34,18 +34,23 @@ export function blocksOf(file: string | URL): Block[] {
 			.map((line) => line.slice(indent.length))
 			.join('\n')
 		const [language = '', ...words] = info.trim().split(/\s+/)
-		blocks.push({ line: at + 1, language, said: Object.fromEntries(words.map((word) => word.split('=', 2))), text })
+		blocks.push({
+			line: at + 1,
+			language,
+			attributes: Object.fromEntries(words.map((word) => word.split('=', 2))),
+			text,
+		})
 		at = end
 	}
 	return blocks
 }
 
 export function stepsOf(file: string | URL): Step[] {
-	return blocksOf(file).flatMap(({ line, language, said, text }): Step[] => {
-		if (said.file !== undefined) return [{ kind: 'file', line, path: said.file, text: `${text}\n` }]
-		if (said.needs !== undefined) return [{ kind: 'elsewhere', line, why: said.needs, text }]
+	return blocksOf(file).flatMap(({ line, language, attributes, text }): Step[] => {
+		if (attributes.file !== undefined) return [{ kind: 'file', line, path: attributes.file, text: `${text}\n` }]
+		if (attributes.needs !== undefined) return [{ kind: 'elsewhere', line, needs: attributes.needs, text }]
 		if (!shells.has(language)) return []
-		const { types, answers } = said
+		const { types, answers } = attributes
 		return [
 			{ kind: 'command', line, text, ...(types !== undefined && { types }), ...(answers !== undefined && { answers }) },
 		]

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = new URL('../../', import.meta.url)
 
-/** With commands that a reader follows; relative to the repository. */
+/** Pages whose commands are executed; relative to the repository. */
 export const pages = find(['README.md', 'docs/**/*.md'])
 
 /** All Markdown files of the repository. */

@@ -1,4 +1,4 @@
-/** docs/performance.md and its chart, made of canned figures; and does the committed page have the same form? */
+/** docs/performance.md and its chart, generated from invented figures, and the form of the committed page. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { chartOf } from '../bench/chart.ts'
@@ -20,9 +20,9 @@ const figures: Figure[] = [
 		},
 		{ metric: `one run at ${clients}`, unit: 'ms', ours: 4 + clients, bare: 2, point: { of: 'latency', clients } },
 	]),
-	{ metric: 'aside', unit: 'ms', ours: 1, bare: 2 },
+	{ metric: 'other', unit: 'ms', ours: 1, bare: 2 },
 ]
-const made = documentOf({
+const generated = documentOf({
 	machine: 'Node 24, Linux, 2 × Processor, 8 GiB',
 	load: 0.25,
 	isBusy: false,
@@ -37,7 +37,7 @@ interface Section {
 	tables: string[][][]
 }
 
-/** The headings of a page, each with its tables: rows of cells, without the line below the first. */
+/** The headings of a page, each with its tables: rows of cells, without the separator line. */
 function sectionsOf(page: string): Section[] {
 	return page
 		.split(/^#+ /m)
@@ -61,20 +61,22 @@ function section(page: string, heading: string): Section {
 	return found
 }
 
-void t.test('the page states each figure with its goal, and whether it is met', (t) => {
-	t.strictSame(section(made, 'Goals').tables, [
+void t.test('the page states each figure with its goal and the outcome', (t) => {
+	t.strictSame(section(generated, 'Goals').tables, [
 		[
 			['Figure', 'Gateway', 'Bare', 'Ratio', 'Goal', 'Outcome'],
 			['runs (1/s)', '900', '1,000', '0.90', 'ratio ≥ 0.8', 'met'],
 			['memory (MiB)', '120', '–', '–', '≤ 105', 'missed'],
 		],
 	])
-	t.strictSame(section(made, 'Other figures').tables[0]?.slice(1), [['aside (ms)', '1.00', '2.00', '0.50', '–', '–']])
-	t.match(made, '1 of 2 goals are met. Missed: memory.')
-	t.notMatch(made, 'busy')
+	t.strictSame(section(generated, 'Other figures').tables[0]?.slice(1), [
+		['other (ms)', '1.00', '2.00', '0.50', '–', '–'],
+	])
+	t.match(generated, '1 of 2 goals are met. Missed: memory.')
+	t.notMatch(generated, 'busy')
 	const busy = documentOf({ machine: '', load: 9, isBusy: true, level: 'quick', version: '', figures })
 	t.match(busy, 'used the machine during the run')
-	t.match(section(made, 'Performance').tables[0]?.flat(), [
+	t.match(section(generated, 'Performance').tables[0]?.flat(), [
 		'What',
 		'Value',
 		'Machine',
@@ -87,16 +89,16 @@ void t.test('the page states each figure with its goal, and whether it is met', 
 	t.end()
 })
 
-void t.test('the summary names nothing where all goals are met, and is empty without goals', (t) => {
+void t.test('the summary lists no figure if all goals are met, and is empty without goals', (t) => {
 	t.equal(summaryOf(figures.slice(0, 1)), '1 of 1 goals are met.')
 	t.equal(summaryOf(figures.slice(2)), '')
 	t.end()
 })
 
-void t.test('the committed page has the form of a page made now', (t) => {
+void t.test('the committed page has the form of a newly generated one', (t) => {
 	const shapeOf = (page: string): unknown =>
 		sectionsOf(page).map(({ heading, tables }) => ({ heading, heads: tables.map(([head]) => head) }))
-	t.strictSame(shapeOf(committed), shapeOf(made))
+	t.strictSame(shapeOf(committed), shapeOf(generated))
 	for (const { tables } of sectionsOf(committed))
 		for (const [head, ...rows] of tables) for (const row of rows) t.equal(row.length, head?.length, row.join(' | '))
 	for (const [name = '', , , , goal = '', outcome = ''] of section(committed, 'Goals').tables[0]?.slice(1) ?? []) {
@@ -110,7 +112,7 @@ void t.test('the committed page has the form of a page made now', (t) => {
 	t.end()
 })
 
-void t.test('the chart draws every point of both sides, within its frame, in both colour schemes', (t) => {
+void t.test('the chart has every point of both series, within its frame, in both colour schemes', (t) => {
 	for (const [svg, counts] of [
 		[chartOf(figures), [1, 16, 256]],
 		[readFileSync(new URL('docs/images/performance.svg', root), 'utf8'), [1, 4, 16, 64, 256]],
@@ -127,7 +129,7 @@ void t.test('the chart draws every point of both sides, within its frame, in bot
 	t.end()
 })
 
-void t.test('a larger value is drawn higher, and no chart is made without figures', (t) => {
+void t.test('a larger value is drawn higher, and a chart without figures is refused', (t) => {
 	const heights = [...chartOf(figures).matchAll(/<circle class="ours-dot" cx="[\d.]+" cy="([\d.]+)"/g)].map(([, y]) =>
 		Number(y),
 	)

@@ -1,4 +1,4 @@
-/** Where a page is followed: a gateway that is there already, or the one that the page itself starts. */
+/** The gateway with which a page is executed: one that runs already, or the one that the page starts. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,15 +17,15 @@ export interface Place {
 	readonly home: string
 	/** `npm start`: settles once the gateway is ready. */
 	start(env: NodeJS.ProcessEnv): Promise<Done>
-	/** Makes a change of a file, unless that fails; settles once the gateway has taken it over. */
+	/** Changes a file. Settles once the gateway has applied the change, or the change has failed. */
 	changed(file: string, change: () => Promise<Done>): Promise<Done>
 	stop(): Promise<void>
 }
 
-/** In this process, which is quick. */
+/** A gateway in this process, which starts fast. */
 export async function gatewayHere(): Promise<Place> {
 	const tools = mkdtempSync(join(tmpdir(), 'svc-docs-tools-'))
-	// What `npx` would download is here already.
+	// Replaces the download of `npx` with an installed package.
 	const served = join(root, 'node_modules/@modelcontextprotocol/server-filesystem/dist/index.js')
 	writeFileSync(join(tools, 'npx'), `#!/bin/sh\nshift 2\nexec ${process.execPath} ${served} "$@"\n`, { mode: 0o755 })
 	const gateway = await startGateway({ env: { PATH: `${tools}:${process.env.PATH}` } })
@@ -34,7 +34,7 @@ export async function gatewayHere(): Promise<Place> {
 		url: gateway.url,
 		legacyUrl: inner.status.url('legacy') ?? '',
 		home: gateway.home,
-		start: () => Promise.resolve({ code: 1, output: 'this page is read with a gateway that runs already' }),
+		start: () => Promise.resolve({ code: 1, output: 'this page is executed with a gateway that runs already' }),
 		async changed(_file, change) {
 			const done = await change()
 			if (done.code === 0) await inner.reload()
@@ -47,7 +47,7 @@ export async function gatewayHere(): Promise<Place> {
 	}
 }
 
-/** By `npm start`, in a clone, on a home that is not there yet. */
+/** A gateway that `npm start` starts in a clone, with a new home. */
 export function gatewayToStart(): Place {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-docs-home-'))
 	const home = join(folder, '.svc')
@@ -86,12 +86,12 @@ export function gatewayToStart(): Place {
 			const [plugin = ''] = file.startsWith(join(home, 'plugins') + sep)
 				? file.slice(join(home, 'plugins').length + 1).split(sep)
 				: []
-			const matters = file === config || (plugin !== '' && readFileSync(config, 'utf8').includes(`${plugin}:`))
-			const before = matters ? await generation() : undefined
+			const isInUse = file === config || (plugin !== '' && readFileSync(config, 'utf8').includes(`${plugin}:`))
+			const before = isInUse ? await generation() : undefined
 			const done = await change()
-			if (matters && done.code === 0)
+			if (isInUse && done.code === 0)
 				await eventually(generation, (now) => now !== before).catch(() => {
-					throw new Error(`the gateway did not take over ${file}:\n${output}`)
+					throw new Error(`the gateway did not apply ${file}:\n${output}`)
 				})
 			return done
 		},
@@ -102,7 +102,7 @@ export function gatewayToStart(): Place {
 				const late = setTimeout(() => process.kill(-(npm?.pid as number), 'SIGKILL'), WAIT_LIMIT_MS)
 				await ended
 				clearTimeout(late)
-				// npm may be gone before the gateway is, which gives its home back last.
+				// npm may end before the gateway, which removes its runtime file last.
 				await eventually(() => !existsSync(join(home, 'run/gateway.json')))
 			}
 			rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })

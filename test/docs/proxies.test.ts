@@ -1,19 +1,18 @@
-/** The reverse proxies of docs/deploy, as they stand there, in front of a gateway. Where a program is not installed, its part is skipped. */
+/** The reverse proxies of docs/deploy in front of a gateway. Those that are not installed are skipped. */
 import { spawn, spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { on, once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import WebSocket from 'ws'
+import { testFolder } from '../support/folder.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
+import { freePort } from '../support/mcp.ts'
 import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 
 const MIB = 2 ** 20
@@ -29,7 +28,7 @@ void t.test('nginx', { skip: !has('nginx', '-v') || !has('openssl', 'version') }
 		),
 		{ cwd: folder },
 	)
-	t.equal(status, 0, 'openssl made a certificate')
+	t.equal(status, 0, 'openssl created a certificate')
 	const { host, legacyHost } = addressesOf(gateway)
 	const site = replaced(deploy('nginx.conf'), {
 		'127.0.0.1:3000': host,
@@ -46,7 +45,7 @@ void t.test('nginx', { skip: !has('nginx', '-v') || !has('openssl', 'version') }
 	writeFileSync(join(folder, 'site.conf'), site)
 	writeFileSync(
 		join(folder, 'nginx.conf'),
-		// Its workers must be able to write into this test's folder.
+		// Its workers must be able to write to the folder of this test.
 		`${process.getuid?.() === 0 ? 'user root;' : ''}
 		daemon off; pid ${join(folder, 'pid')}; error_log stderr warn;
 		events {}
@@ -61,14 +60,14 @@ void t.test('caddy', { skip: !has('caddy', 'version') }, async (t) => {
 	const gateway = await gatewayFor(t)
 	const { folder, port } = await place(t)
 	const { host, legacyHost } = addressesOf(gateway)
-	const own = `{
+	const globalOptions = `{
 		admin off
 		local_certs
 		skip_install_trust
 		auto_https disable_redirects
 		storage file_system ${join(folder, 'storage')}
 	}`
-	writeFileSync(join(folder, 'Caddyfile'), `${own}\n${deploy('Caddyfile')}`)
+	writeFileSync(join(folder, 'Caddyfile'), `${globalOptions}\n${deploy('Caddyfile')}`)
 	start(t, 'caddy', ['run', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')], {
 		PATH: process.env.PATH,
 		HOME: folder,
@@ -76,32 +75,32 @@ void t.test('caddy', { skip: !has('caddy', 'version') }, async (t) => {
 		SVC_GATEWAY: host,
 		SVC_CHAT: legacyHost,
 	})
-	// It tells nothing of a refusal that came before it had sent all of the body.
+	// Caddy does not forward a refusal that arrives before it has sent the complete body.
 	await checkProxy(t, gateway, port, [413, 502])
 })
 
-/** What every proxy in front of a gateway must do; the gateway is in loopback mode. `refusals`: of a body that is too large. */
+/** The requirements of every proxy, with a gateway in loopback mode. `refusals`: the statuses for a body that is too large. */
 async function checkProxy(t: Test, gateway: TestGateway, port: number, refusals = [413]): Promise<void> {
 	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
 	const headers = { authorization: `Bearer ${token}` }
-	const ask = (path: string, options: AskOptions = {}): Promise<Asked> => askAt(port, path, options)
+	const ask = (path: string, options: RequestOptions = {}): Promise<Response> => requestAt(port, path, options)
 	await eventually(
 		() => ask('/readyz').catch((error: Error) => error),
 		(found) => 'status' in found && found.status === 200,
 	)
 
-	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'on this machine no token is needed')
-	const stranger = await ask('/v1/agents')
-	t.equal(stranger.status, 401, 'through the proxy one is needed, though it calls from this machine as localhost')
-	t.match(stranger.json().message, /x-forwarded-/i)
-	t.equal((await ask('/metrics', { headers })).status, 404, 'the numbers are not for the world')
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'a local request needs no token')
+	const unauthorized = await ask('/v1/agents')
+	t.equal(unauthorized.status, 401, 'a request through a local proxy needs a token')
+	t.match(unauthorized.json().message, /x-forwarded-/i)
+	t.equal((await ask('/metrics', { headers })).status, 404, 'metrics are not public')
 	t.equal((await ask('/docs')).status, 200)
 
 	const made = await ask('/v1/agents', { headers, body: { name: 'ada' } })
 	t.equal(made.status, 201)
 	t.match(made.headers['x-request-id'], /^[\w.-]+$/)
 
-	// It never ends by itself: what is read of it was passed on while it was open.
+	// The stream never ends, so this reads only what the proxy forwards without buffering.
 	const stream = await openAt(port, '/v1/events/stream?agent_id=ada', { headers })
 	const prompt = '/tool ask {"question": "Which city?"}'
 	const { run_id } = (await ask('/v1/agents/ada/runs', { headers, body: { prompt } })).json()
@@ -134,7 +133,7 @@ async function checkProxy(t: Test, gateway: TestGateway, port: number, refusals 
 
 	const large = `---\nname: large\ndescription: A large skill.\n---\n\n${'Words. '.repeat(30_000)}`
 	t.equal((await ask('/v1/agents/ada/skills/install', { headers, body: { content: large } })).status, 201)
-	const sized = (bytes: number): Promise<Asked> =>
+	const sized = (bytes: number): Promise<Response> =>
 		ask('/v1/agents/ada/runs', { headers, body: { prompt: 'x'.repeat(bytes) } })
 	t.ok(refusals.includes((await sized(1.5 * MIB)).status), 'too large for the gateway')
 	t.ok(refusals.includes((await sized(5 * MIB)).status), 'too large for the proxy')
@@ -151,20 +150,20 @@ async function checkProxy(t: Test, gateway: TestGateway, port: number, refusals 
 	t.equal(delivered.status, 200, 'a webhook needs its signature and no token')
 }
 
-interface AskOptions {
+interface RequestOptions {
 	headers?: Record<string, string>
-	/** JSON; a string goes as it is. */
+	/** Sent as JSON; a string is sent unchanged. */
 	body?: unknown
 }
 
-interface Asked {
+interface Response {
 	status: number
 	headers: IncomingMessage['headers']
 	text: string
 	json(): Answer
 }
 
-async function askAt(port: number, path: string, options: AskOptions): Promise<Asked> {
+async function requestAt(port: number, path: string, options: RequestOptions): Promise<Response> {
 	const response = await openAt(port, path, options)
 	const chunks: Buffer[] = []
 	for await (const chunk of response) chunks.push(chunk as Buffer)
@@ -177,7 +176,7 @@ async function askAt(port: number, path: string, options: AskOptions): Promise<A
 	}
 }
 
-function openAt(port: number, path: string, { headers = {}, body }: AskOptions): Promise<IncomingMessage> {
+function openAt(port: number, path: string, { headers = {}, body }: RequestOptions): Promise<IncomingMessage> {
 	const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
 	return new Promise((resolve, reject) => {
 		const request = httpsRequest(
@@ -192,13 +191,13 @@ function openAt(port: number, path: string, { headers = {}, body }: AskOptions):
 					...headers,
 					host: `localhost:${port}`,
 				},
-				// The proxy makes its own certificate.
+				// The certificate is self-signed.
 				rejectUnauthorized: false,
 				agent: false,
 			},
 			resolve,
 		)
-		// A proxy that refuses a body need not read it to its end.
+		// A proxy that refuses a body may close the connection before its end.
 		request.on('error', reject)
 		request.end(text)
 	})
@@ -206,10 +205,7 @@ function openAt(port: number, path: string, { headers = {}, body }: AskOptions):
 
 async function readUntil(stream: IncomingMessage, enough: (text: string) => boolean): Promise<void> {
 	let text = ''
-	const late = setTimeout(
-		() => stream.destroy(new Error(`what was waited for did not come; this did:\n${text}`)),
-		WAIT_LIMIT_MS,
-	)
+	const late = setTimeout(() => stream.destroy(new Error(`timed out; the stream so far:\n${text}`)), WAIT_LIMIT_MS)
 	try {
 		for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
 			text += (chunk as Buffer).toString()
@@ -221,7 +217,7 @@ async function readUntil(stream: IncomingMessage, enough: (text: string) => bool
 	}
 }
 
-/** Keeps what comes while nobody looks. */
+/** Buffers messages that arrive while none is awaited. */
 function onMessage(socket: WebSocket): AsyncIterable<[Buffer]> {
 	return on(socket, 'message', { signal: AbortSignal.timeout(WAIT_LIMIT_MS) }) as AsyncIterable<[Buffer]>
 }
@@ -240,23 +236,17 @@ function addressesOf({ url, running }: TestGateway): { host: string; legacyHost:
 	return { host: new URL(url).host, legacyHost: new URL(running.gateway.status.url('legacy') ?? '').host }
 }
 
-/** A folder, and a port that is free. */
+/** A folder, and a free port. */
 async function place(t: Test): Promise<{ folder: string; port: number }> {
-	const folder = mkdtempSync(join(tmpdir(), 'svc-proxy-'))
+	const folder = testFolder(t)
 	mkdirSync(join(folder, 'storage'))
-	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-	const server = createServer().listen(0, '127.0.0.1')
-	await once(server, 'listening')
-	const { port } = server.address() as AddressInfo
-	server.close()
-	await once(server, 'close')
-	return { folder, port }
+	return { folder, port: await freePort() }
 }
 
-/** Each of the texts must be there, or the test would try another file than the one that people read. */
+/** Throws if a text is missing, since the test would otherwise check another file than users read. */
 function replaced(text: string, by: Record<string, string>): string {
 	for (const [from, to] of Object.entries(by)) {
-		if (!text.includes(from)) throw new Error(`the file does not say ${from}`)
+		if (!text.includes(from)) throw new Error(`the file does not contain ${from}`)
 		text = text.replaceAll(from, to)
 	}
 	return text

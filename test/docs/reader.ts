@@ -1,13 +1,10 @@
 /**
- * Does what a page says, from its top, as somebody would who has a clone of the repository, one home folder and two
- * terminals. What a page cannot know is put in its place: the addresses of this gateway, ids that earlier steps showed, and
- * for bots the servers of test/support.
+ * Executes a page from its top, as a reader with a clone of the repository, one home and two terminals would. It replaces what the page
+ * cannot contain: the addresses of this gateway, ids that earlier steps printed, and the platforms of bots by the servers of
+ * test/support.
  */
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -17,15 +14,16 @@ import type { Place } from './place.ts'
 import { openSvcHere } from './svc-here.ts'
 import type { SvcHere } from './svc-here.ts'
 import type { Step } from './page.ts'
+import { freePort } from '../support/mcp.ts'
 import { WAIT_LIMIT_MS } from '../support/wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-/** For all commands of a block. */
+/** The time limit for all commands of a block. */
 const STEP_LIMIT_MS = 5 * WAIT_LIMIT_MS
 const SETTLE_MS = 200
 const OUTPUT_LIMIT = 256 * 1024
-/** Of the clone, what a page's commands name. */
-const shown = [
+/** The parts of the clone that commands of pages use. */
+const linked = [
 	'skills-examples',
 	'docs',
 	'core',
@@ -41,29 +39,29 @@ export interface Done {
 	output: string
 }
 
-/** Reads one page: what earlier steps showed fills the placeholders of later ones. */
+/** Executes one page. The output of earlier steps provides the values of placeholders in later ones. */
 export class Reader implements AsyncDisposable {
 	readonly #place: Place
 	readonly #folder = mkdtempSync(join(tmpdir(), 'svc-docs-'))
 	readonly #bots = openBots()
 	readonly #watching: { child: Child; text: string }[] = []
-	/** Names that the page gave to commands, for all that follows. */
+	/** The aliases that the page has defined, for all later commands. */
 	#aliases = ''
 	#seen = ''
 	#svc: SvcHere | undefined
 
 	constructor(place: Place) {
 		this.#place = place
-		for (const name of shown) symlinkSync(join(root, name), join(this.#folder, name))
+		for (const name of linked) symlinkSync(join(root, name), join(this.#folder, name))
 		const bin = join(this.#folder, 'bin')
 		mkdirSync(bin)
 		writeFileSync(join(bin, 'svc'), `#!/bin/sh\nexec ${process.execPath} ${root}core/svc.mjs "$@"\n`, { mode: 0o755 })
-		// A refused request ends the step, as a reader who sees an error would.
+		// A refused request fails the step.
 		writeFileSync(join(bin, 'curl'), '#!/bin/sh\nPATH=${PATH#*:} exec curl --fail-with-body "$@"\n', { mode: 0o755 })
 	}
 
-	/** From now on `svc` is done by this process, and not by one of its own. */
-	async hurry(): Promise<void> {
+	/** From now on, this process executes `svc`, which is faster than starting one for each command. */
+	async runSvcHere(): Promise<void> {
 		this.#aliases = this.#aliases.replaceAll(/^alias svc=.*\n/gm, '')
 		this.#svc = await openSvcHere(this.#place.home)
 		writeFileSync(join(this.#folder, 'bin/svc'), this.#svc.program, { mode: 0o755 })
@@ -83,7 +81,7 @@ export class Reader implements AsyncDisposable {
 		let output = ''
 		for (const part of partsOf(step.text)) {
 			let text = await this.#filled(part)
-			// A run that was started just before may not have asked yet; a person would list its questions again.
+			// A run that has just started may not have asked its question yet, so the list is read again.
 			for (let again = 0; again < LIST_LIMIT && text.includes('QUESTION_ID'); again++) {
 				await this.#run('svc questions list', '')
 				text = await this.#filled(part)
@@ -99,28 +97,28 @@ export class Reader implements AsyncDisposable {
 		const isKept = (line: string): boolean => line.startsWith('alias ') && !(this.#svc && line.startsWith('alias svc='))
 		for (const line of text.split('\n')) if (isKept(line)) this.#aliases += `${line}\n`
 		if (/^npm start$/m.test(text)) return this.#place.start(this.#environment())
-		const left = /\b[A-Z]+_ID\b(?!=)/.exec(text)
-		if (left) return { code: 1, output: `nothing that the page showed before fills ${left[0]}` }
+		const unfilled = /\b[A-Z]+_ID\b(?!=)/.exec(text)
+		if (unfilled) return { code: 1, output: `no earlier output of the page has a value for ${unfilled[0]}` }
 		if (/\bcurl -\w*N\b|\bevents tail\b(?!.*--count)/.test(text)) return this.#watch(text)
-		// What a script must say, since it cannot be asked.
-		const consented = answers === 'yes' ? text.replaceAll(/^svc .*$/gm, '$& --yes') : text
-		const aimed = await this.#bots.aimedAt(consented, types)
-		const run = (): Promise<Done> => this.#run(aimed.text, aimed.typed)
+		// Without a terminal, svc cannot ask for confirmation.
+		const confirmed = answers === 'yes' ? text.replaceAll(/^svc .*$/gm, '$& --yes') : text
+		const redirected = await this.#bots.redirected(confirmed, types)
+		const run = (): Promise<Done> => this.#run(redirected.text, redirected.typed)
 		if (!/\bsvc (config (un)?set|init)\b/.test(text)) return run()
 		return this.#place.changed(join(this.#place.home, 'config/gateway.yaml'), run)
 	}
 
-	/** Settles once nothing runs in the second terminal any more. */
+	/** Settles once all commands in the second terminal have ended. */
 	async idle(): Promise<void> {
 		await Promise.all(this.#watching.map(({ child }) => child.ended))
 	}
 
-	/** Ends what runs in the second terminal. Answers with what went wrong there. */
+	/** Ends the commands in the second terminal. Returns those that failed or printed nothing, with their output. */
 	async end(): Promise<string[]> {
 		const wrong: string[] = []
 		for (const { child, text } of this.#watching.splice(0)) {
 			if (child.code !== undefined && child.code !== 0) wrong.push(`${text}\n${child.output()}`)
-			if (child.output() === '') wrong.push(`${text}\nshowed nothing`)
+			if (child.output() === '') wrong.push(`${text}\nprinted nothing`)
 			child.kill()
 			await child.ended
 		}
@@ -144,14 +142,14 @@ export class Reader implements AsyncDisposable {
 		return { code, output: child.output() }
 	}
 
-	/** What runs in a second terminal goes on while the page is read; the page is read on once it has said something. */
+	/** Runs a command in the second terminal while the page continues. Settles once it has printed something or ended. */
 	async #watch(text: string): Promise<Done> {
 		const child = this.#spawn(text, '')
 		this.#watching.push({ child, text })
 		const late = setTimeout(child.kill, WAIT_LIMIT_MS)
-		await Promise.race([child.spoke, child.ended])
+		await Promise.race([child.printed, child.ended])
 		clearTimeout(late)
-		// What it said may be why it ends.
+		// Its first output may be an error, after which it ends.
 		await Promise.race([child.ended, delay(SETTLE_MS)])
 		return { code: child.code ?? 0, output: child.output() }
 	}
@@ -159,26 +157,26 @@ export class Reader implements AsyncDisposable {
 	#spawn(text: string, typed: string): Child {
 		const keyboard = join(this.#folder, 'typed')
 		writeFileSync(keyboard, typed)
-		// A file, which svc-here.ts can open as well: Node's pipes are sockets.
+		// A file, since svc-here.ts must be able to open it: Node's pipes are sockets.
 		const stdin = openSync(keyboard, 'r')
 		const script = `shopt -s expand_aliases\n${this.#aliases}${text}`
 		const child = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
 			cwd: this.#folder,
-			detached: true, // a group of its own, to be ended as a whole
+			detached: true, // a separate process group, so that all its processes can be ended
 			stdio: [stdin, 'pipe', 'pipe'],
 			env: this.#environment(),
 		})
 		closeSync(stdin)
 		let output = ''
-		const spoke = Promise.withResolvers<void>()
+		const printed = Promise.withResolvers<void>()
 		for (const stream of [child.stdout, child.stderr])
 			stream?.on('data', (data: Buffer) => {
 				output = (output + data.toString()).slice(-OUTPUT_LIMIT)
-				spoke.resolve()
+				printed.resolve()
 			})
 		const made: Child = {
 			output: () => output,
-			spoke: spoke.promise,
+			printed: printed.promise,
 			ended: new Promise((resolve) => {
 				child.on('close', (code) => resolve((made.code = code)))
 			}),
@@ -187,7 +185,7 @@ export class Reader implements AsyncDisposable {
 				try {
 					if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
 				} catch {
-					// It is gone already.
+					// It has already ended.
 				}
 			},
 		}
@@ -196,7 +194,7 @@ export class Reader implements AsyncDisposable {
 
 	#environment(): NodeJS.ProcessEnv {
 		return {
-			// A gateway of this machine may have the default ports.
+			// Another gateway on this machine may use the default ports.
 			SVC_PORT: '0',
 			SVC_LEGACY_PORT: '0',
 			PATH: `${join(this.#folder, 'bin')}:${dirname(process.execPath)}:${process.env.PATH}`,
@@ -207,7 +205,7 @@ export class Reader implements AsyncDisposable {
 		}
 	}
 
-	/** The page's addresses are this gateway's; a placeholder such as SKILL_ID is the newest `skill_id`, else `id`, that was shown. */
+	/** Replaces the addresses of the page by this gateway's, and a placeholder such as SKILL_ID by the latest printed `skill_id`, or `id`. */
 	async #filled(text: string): Promise<string> {
 		const { url, legacyUrl, home } = this.#place
 		const local = text
@@ -231,30 +229,21 @@ export class Reader implements AsyncDisposable {
 	}
 }
 
-async function freePort(): Promise<number> {
-	const server = createServer().listen(0, '127.0.0.1')
-	await once(server, 'listening')
-	const { port } = server.address() as AddressInfo
-	server.close()
-	await once(server, 'close')
-	return port
-}
-
-/** In the table that was shown last: what stands first below a heading. */
-function cellUnder(heading: string, shown: string): string | undefined {
-	const lines = shown.split('\n')
+/** The first cell below a heading in the latest printed table. */
+function cellUnder(heading: string, output: string): string | undefined {
+	const lines = output.split('\n')
 	const at = lines.findLastIndex((line) => line.includes(heading))
 	const column = lines[at]?.indexOf(heading) ?? -1
 	return column < 0 ? undefined : /^\S+/.exec(lines[at + 1]?.slice(column) ?? '')?.[0]
 }
 
-/** A block may use what its own first lines have shown: it is done in parts, each of which begins with such a line. */
+/** Splits a block before each line with a placeholder, since that may refer to the output of earlier lines of the block. */
 function partsOf(text: string): string[] {
 	const parts: string[] = []
 	const part: string[] = []
 	for (const line of text.split('\n')) {
-		const goesOn = part.length === 0 || /(\\|\||&&)$/.test(part.at(-1) ?? '')
-		if (!goesOn && placeholder.test(line) && !/^\s/.test(line)) parts.push(part.splice(0).join('\n'))
+		const isContinued = part.length === 0 || /(\\|\||&&)$/.test(part.at(-1) ?? '')
+		if (!isContinued && placeholder.test(line) && !/^\s/.test(line)) parts.push(part.splice(0).join('\n'))
 		part.push(line)
 	}
 	return [...parts, part.join('\n')]
@@ -264,18 +253,18 @@ const placeholder = /(?<![A-Z_$"{.])\b(?:[A-Z]+_ID|DIGEST|TOKEN|CODE)\b(?![A-Z_=
 
 type CommandStep = Extract<Step, { kind: 'command' }>
 
-/** How often the questions are listed until one is there. */
+/** How many times the questions are listed until there is one. */
 const LIST_LIMIT = 30
 
-/** The one that all pages show. */
+/** The pairing code on all pages. */
 const PAIRING_CODE = '7K3N9QXM'
-/** Of the channel that docs/writing-a-channel.md makes. */
+/** The port of the channel that docs/writing-a-channel.md creates. */
 const FIXED_PORT = '7007'
 
 interface Child {
 	output(): string
 	/** Settles with its first output. */
-	spoke: Promise<void>
+	printed: Promise<void>
 	ended: Promise<number | null>
 	/** Undefined while it runs. */
 	code: number | null | undefined

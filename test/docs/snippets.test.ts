@@ -1,4 +1,4 @@
-/** What the pages say that is no command: settings, bodies, names. */
+/** Settings, JSON and names on the pages are valid. */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,12 +18,12 @@ const blocks = markdown.flatMap((page) =>
 )
 const textOf = (page: string): string => readFileSync(new URL(page, root), 'utf8')
 
-void t.test('a gateway takes over every gateway.yaml that a page shows', async (t) => {
+void t.test('a gateway accepts every gateway.yaml on a page', async (t) => {
 	const gateway = await startGateway({ env: { OPENAI_API_KEY: 'sk-test' } })
 	t.teardown(() => gateway.stop())
-	// `of` says that a file is another program's.
+	// `of` marks a file of another program.
 	const shown = blocks.filter(
-		({ language, said: { file = '', of } }) =>
+		({ language, attributes: { file = '', of } }) =>
 			language === 'yaml' && of === undefined && /^$|gateway\.yaml$/.test(file),
 	)
 	t.ok(shown.length > 10)
@@ -36,7 +36,7 @@ void t.test('a gateway takes over every gateway.yaml that a page shows', async (
 	}
 })
 
-void t.test('every JSON is one', async (t) => {
+void t.test('every JSON block is valid', async (t) => {
 	for (const { language, text, at } of blocks) {
 		if (language === 'json') t.doesNotThrow(() => JSON.parse(text), at)
 	}
@@ -44,13 +44,13 @@ void t.test('every JSON is one', async (t) => {
 
 void t.test('every dotted name is a setting, an event, a tool or a check', async (t) => {
 	const sections = new Set(Object.keys(jsonSchema(composition).properties ?? {}))
-	const others = new Set([...builtInTypes.keys(), ...primitives(), ...(await checksOf()).map(({ id }) => id)])
-	const families = new Set([...others].map((name) => `${name.split('.')[0]}.*`))
+	const known = new Set([...builtInTypes.keys(), ...primitives(), ...(await checksOf()).map(({ id }) => id)])
+	const families = new Set([...known].map((name) => `${name.split('.')[0]}.*`))
 	let settings = 0
 	for (const page of markdown) {
 		for (const [, name = ''] of textOf(page).matchAll(/`([a-z_]+(?:\.[a-z_-]+)+(?:\.\*)?)`/g)) {
 			const [first = ''] = name.split('.')
-			if (!sections.has(first) || others.has(name) || families.has(name) || isFile(name)) continue
+			if (!sections.has(first) || known.has(name) || families.has(name) || isFile(name)) continue
 			settings++
 			t.doesNotThrow(() => explain(pathOf(name)), `${page}: ${name}`)
 		}
@@ -58,14 +58,14 @@ void t.test('every dotted name is a setting, an event, a tool or a check', async
 	t.ok(settings > 50)
 })
 
-void t.test('every variable is read by something', async (t) => {
+void t.test('every environment variable occurs in the code', async (t) => {
 	const code = globSync('{core,config,plugins,sandbox,test}/**/*.{ts,mjs}', { cwd: folder }).map((file) =>
 		readFileSync(join(folder, file), 'utf8'),
 	)
 	const files = [...markdown, ...globSync('docs/deploy/*', { cwd: folder })]
 	const named = new Set(files.flatMap((file) => textOf(file).match(/\bSVC_[A-Z_]*[A-Z]\b/g) ?? []))
 	t.ok(named.size > 10)
-	// What the Caddyfile calls its own.
+	// Except those of the Caddyfile.
 	for (const name of named.difference(new Set(['SVC_SITE', 'SVC_GATEWAY', 'SVC_CHAT'])))
 		t.ok(
 			code.some((text) => text.includes(name)),
@@ -80,7 +80,7 @@ interface Part {
 	fallback?: string[]
 }
 
-/** What a part of a file leaves to the rest of it: which providers there are, and which is the default. */
+/** The settings that a part of a file needs from the rest of it: providers and the default provider. */
 function missingIn({ providers, default_provider, fallback = [] }: Part): string {
 	const named = [...(default_provider === undefined ? [] : [default_provider]), ...fallback]
 	const all = providers ? Object.keys(providers) : named
@@ -90,7 +90,7 @@ function missingIn({ providers, default_provider, fallback = [] }: Part): string
 	return lines.join('\n')
 }
 
-/** A plugin that takes any settings, for pages that tell of one that readers have. */
+/** Creates a plugin that accepts any settings, unless it is built in. */
 function supply(home: string, name: string): void {
 	if (globSync(`plugins/${name}/index.ts`, { cwd: folder }).length > 0) return
 	const file = join(home, 'plugins', name, 'index.js')

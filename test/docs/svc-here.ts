@@ -1,6 +1,6 @@
 /**
- * `svc` for the shells of a page, done by this process: a start of Node for each of a hundred commands would take most of
- * the time. The program that shells find tells its arguments and environment at a local port, and starts no program itself.
+ * `svc` for the shells of a page, executed in this process: starting Node for each of a hundred commands would take most of the time.
+ * The program that the shells find sends its arguments and environment to a local port, and does not start Node.
  */
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
@@ -10,12 +10,12 @@ import { fileURLToPath } from 'node:url'
 import { svcFor } from '../support/cli.ts'
 
 export interface SvcHere extends AsyncDisposable {
-	/** The text of the program. */
+	/** The source text of the program. */
 	program: string
 }
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-/** The last word: no argument and no variable looks like it. */
+/** Marks the end of the words. No argument or variable has this value. */
 const END = ':end:'
 
 export async function openSvcHere(home: string): Promise<SvcHere> {
@@ -65,7 +65,7 @@ exit "$code"
 	}
 }
 
-/** What the program tells: words, each with a null character behind it. */
+/** The words that the program sends, each terminated by a null character. */
 async function wordsOf(socket: Socket): Promise<string[]> {
 	let text = ''
 	for await (const data of socket.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
@@ -75,7 +75,7 @@ async function wordsOf(socket: Socket): Promise<string[]> {
 	return text.split('\0').slice(0, -2)
 }
 
-/** What a process would read, once somebody asks for it: commands leave to the next one what they do not read. */
+/** The standard input of a process, read only on demand, since a command leaves unread input to the next one. */
 async function* standardInputOf(pid: string): AsyncGenerator<Buffer> {
 	yield* createReadStream(`/proc/${pid}/fd/0`) as AsyncIterable<Buffer>
 }

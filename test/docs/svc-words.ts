@@ -1,8 +1,8 @@
-/** Looks at a command line of `svc` that nobody runs: are its commands and options known? */
+/** Checks the commands and options of a `svc` command line that is not executed. */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 
-/** Code spans of a page that are commands of `svc`. */
+/** The code spans of a page that are `svc` commands. */
 export function inlineOf(page: URL): string[] {
 	const text = readFileSync(page, 'utf8').replaceAll(/^(\s*)(`{3,})[^`\n]*\n[\s\S]*?\n\s*\2[ \t]*$/gm, '')
 	return [...text.matchAll(/`([^`]+)`/g)]
@@ -10,7 +10,7 @@ export function inlineOf(page: URL): string[] {
 		.filter((one) => one.startsWith('svc '))
 }
 
-/** Empty where all is well. Words of the shell around the command, such as `$(svc …)` and pipes, are left out. */
+/** The problem of a line, or ''. Shell syntax around the command, such as `$(svc …)` and pipes, is ignored. */
 export function problemIn(line: string, program: Command): string {
 	for (const part of line.split(/[|;]|\$\(|&&/)) {
 		const [, words] = /(?:^|\s)svc (.*)$/.exec(part.trim()) ?? []
@@ -27,7 +27,7 @@ function problemOf(words: string[], program: Command): string {
 	for (let [first = ''] = rest; command.commands.length > 0; [first = ''] = rest) {
 		if (first.startsWith('-')) break
 		const next = command.commands.find((one) => one.name() === first || one.aliases().includes(first))
-		// A group that is named as such, or one that has a list.
+		// A group without a command, possibly with a default one.
 		if (!next) {
 			if (first === '' || /[A-Z<…]/.test(first) || command.registeredArguments.length > 0) break
 			return first === 'help' ? '' : `there is no ${command.name()} ${first}`
@@ -45,7 +45,7 @@ function problemOf(words: string[], program: Command): string {
 	return unknown === undefined ? '' : `${command.name()} has no option ${unknown}`
 }
 
-/** What is quoted is one word. */
+/** Splits into words; quoted text is one word. */
 function tokensOf(text: string): string[] {
 	return (text.match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll(/^['"]|['"),.;]+$/g, ''))
 }
