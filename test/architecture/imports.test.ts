@@ -1,11 +1,11 @@
-/** Who imports whom: folders of core and of plugins, and the layers. */
+/** Imports between files, folders and layers. */
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-// core/client is a package of its own, which imports nothing of the gateway.
+// core/client is a separate package, which imports nothing of the gateway.
 const files = globSync('{core,config,plugins,sandbox}/**/*.{ts,mjs}', { cwd: root, exclude: ['core/client/**'] })
 const clientFiles = globSync('core/client/*.ts', { cwd: root })
 
@@ -13,47 +13,49 @@ const clientFiles = globSync('core/client/*.ts', { cwd: root })
 const FEATURES =
 	/\b(vault|skills?|memor(y|ies)|mcp|sub-?agents?|heartbeats?|webhooks?|channels?|telegram|discord|metrics|tracing|openai|chat|nats|jetstream|cluster)\b/i
 
-/** Lines that only look like a feature's name, or keep a word of the wire, by how they begin. */
+/** The beginnings of lines that only seem to name a feature, or that name a field of the API. */
 const exceptions = [
-	'config/core-sections.ts: const legacy = section(', // a description: the second address serves the chat surface
+	'config/core-sections.ts: const legacy = section(', // a description: the second address serves the chat API
 	'config/core-sections.ts: port: count(0, 65535, 17890',
 	'config/fields.ts: export function heartbeat()', // the comment of an idle event stream
 	'config/first-start.ts: export const homeFolders', // the folders of a home
 	'core/process/shared-home.ts: const parts =',
 	'core/main.ts: process.channel?.unref()', // Node's own
-	'core/redactor/ordinary.ts:', // words that are no secrets
+	'core/redactor/ordinary.ts:', // words that are not secrets
 ]
 
-/** Which files see what of other folders, types included. The first layer that has the file counts. */
-const layers: { of: RegExp; sees: RegExp }[] = [
-	{ of: /^config\//, sees: /^config\// },
-	{ of: /^core\//, sees: /^(core|config)\// },
-	{ of: /^sandbox\//, sees: /^core\/(protocol|errors)\.ts$/ },
-	{ of: /^plugins\/types\.ts$/, sees: /./ },
-	{ of: /^plugins\/shared\//, sees: /^(core\/|sandbox\/provider-kinds\.ts$)/ },
+/** The files of other folders that a layer may import, types included. The first layer that matches a file counts. */
+const layers: { of: RegExp; imports: RegExp }[] = [
+	{ of: /^config\//, imports: /^config\// },
+	{ of: /^core\//, imports: /^(core|config)\// },
+	{ of: /^sandbox\//, imports: /^core\/(protocol|errors)\.ts$/ },
+	{ of: /^plugins\/types\.ts$/, imports: /./ },
+	{ of: /^plugins\/shared\//, imports: /^(core\/|sandbox\/provider-kinds\.ts$)/ },
 	{
 		of: /^plugins\/[^/]+\/settings\.ts$/,
-		sees: /^(core\/|config\/|sandbox\/(order|provider-kinds)\.ts$|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
+		imports:
+			/^(core\/|config\/|sandbox\/(order|provider-kinds)\.ts$|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
 	},
 	{
 		of: /^plugins\/[^/]+\/cli(\.ts$|\/)/,
-		sees: /^(core\/|config\/|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
+		imports: /^(core\/|config\/|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
 	},
 	{
 		of: /^plugins\//,
-		sees: /^(core\/|config\/suggest\.ts$|sandbox\/(order|provider-kinds|host-protocol|text-type|wire-name|form\/check-json)\.ts$|sandbox\/context\/|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
+		imports:
+			/^(core\/|config\/suggest\.ts$|sandbox\/(order|provider-kinds|host-protocol|text-type|wire-name|form\/check-json)\.ts$|sandbox\/context\/|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
 	},
 ]
 
-/** Relative imports by file, those of types included. */
+/** Relative imports by file, including those of types. */
 const imports = new Map(files.map((file) => [file, importsOf(file)]))
 
-void t.test('files import each other in no cycle', (t) => {
+void t.test('files have no import cycle', (t) => {
 	t.strictSame(cyclesIn(imports), [])
 	t.end()
 })
 
-void t.test('folders of core and of plugins import each other in no cycle', (t) => {
+void t.test('folders of core and of plugins have no import cycle', (t) => {
 	const folders = new Map<string, Set<string>>()
 	for (const [file, targets] of imports) {
 		const own = folders.get(folderOf(file)) ?? new Set()
@@ -71,7 +73,7 @@ void t.test('the gateway imports no package that only its development needs', (t
 		Record<string, string>
 	>
 	const installed = new Set(Object.keys({ ...dependencies, ...optionalDependencies }))
-	// Templates of plugins import the package that they are made for.
+	// Templates of plugins import the gateway's package.
 	const own = files.filter((file) => !file.includes('/template/'))
 	const edges = own.flatMap((file) => packagesOf(file).map((name) => [file, name] as const))
 	t.ok(edges.some(([, name]) => name === 'openai') && edges.some(([, name]) => name === '@hapi/hapi'))
@@ -80,19 +82,19 @@ void t.test('the gateway imports no package that only its development needs', (t
 	t.end()
 })
 
-void t.test('layers see only what lies below them', (t) => {
+void t.test('layers import only lower layers', (t) => {
 	const wrong = [...imports].flatMap(([file, targets]) => {
 		const layer = layers.find(({ of }) => of.test(file))
 		return [...targets]
-			.filter((target) => folderOf(target) !== folderOf(file) && !layer?.sees.test(target))
-			.map((target) => `${file} → ${target}: ${layer?.of} sees only ${layer?.sees}`)
+			.filter((target) => folderOf(target) !== folderOf(file) && !layer?.imports.test(target))
+			.map((target) => `${file} → ${target}: ${layer?.of} may import only ${layer?.imports}`)
 	})
 	t.strictSame(wrong, [], 'see `layers`, and "Folders" in docs/architecture.md')
 	const ofClient = clientFiles.flatMap((file) => [...importsOf(file)])
 	t.strictSame(
 		ofClient.filter((target) => !target.startsWith('core/client/')),
 		[],
-		'core/client is a package of its own',
+		'core/client is a separate package',
 	)
 	t.end()
 })
@@ -101,20 +103,24 @@ void t.test('plugins/types.ts exports the contract of every plugin', (t) => {
 	const contracts = files.filter((file) => /^plugins\/[^/]+\/contract\.ts$/.test(file))
 	t.ok(contracts.length > 15)
 	const missing = contracts.filter((file) => !imports.get('plugins/types.ts')?.has(file))
-	t.strictSame(missing, [], 'add these to plugins/types.ts, so that plugins of others get the types of their services')
+	t.strictSame(
+		missing,
+		[],
+		'add these to plugins/types.ts, so that third-party plugins get the types of their services',
+	)
 	t.end()
 })
 
-void t.test('what plugins declare at each start builds no schemas', (t) => {
-	/** It hands joi to code of third parties. */
-	const others = ['plugins/channels/adapters.ts']
+void t.test('the declarations of plugins build no schemas at start', (t) => {
+	/** Passes joi to third-party code. */
+	const exempt = ['plugins/channels/adapters.ts']
 	const eager = files.filter(
 		(file) =>
 			file.startsWith('plugins/') &&
 			!file.endsWith('/settings.ts') &&
 			/^import joi from 'joi'/im.test(readFileSync(join(root, file), 'utf8')),
 	)
-	t.strictSame(eager.toSorted(), others, 'see core/util/lazy-joi.ts')
+	t.strictSame(eager.toSorted(), exempt, 'see core/util/lazy-joi.ts')
 	t.end()
 })
 
@@ -142,7 +148,7 @@ function importsOf(file: string): Set<string> {
 	return found
 }
 
-/** Packages that a file imports when it runs: types are left out, as Node strips them. */
+/** Packages that a file imports at run time, without types, which Node strips. */
 function packagesOf(file: string): string[] {
 	const code = codeOf(file).replaceAll(/\b(import|export) type\b[^'"]*'[^']+'/g, '')
 	const imported = code.matchAll(
@@ -151,13 +157,13 @@ function packagesOf(file: string): string[] {
 	return [...new Set(Array.from(imported, ([, name = '']) => name))]
 }
 
-/** Without comments; lines keep their numbers. */
+/** The code without comments, with the same line numbers. */
 function codeOf(file: string): string {
 	const text = readFileSync(join(root, file), 'utf8')
 	return text.replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/[^\n]*/g, (comment) => comment.replaceAll(/[^\n]/g, ''))
 }
 
-/** A file at the top of core counts as a folder of its own. */
+/** A file directly in core counts as a separate folder. */
 function folderOf(file: string): string {
 	const [top = '', second = ''] = file.split('/')
 	return top === 'core' || top === 'plugins' ? `${top}/${second}` : top

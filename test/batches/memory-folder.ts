@@ -1,5 +1,5 @@
 /**
- * A folder in memory for the homes of tests. On a disk, a gateway that starts or stops waits for it for more than half of the time, and
+ * A folder in memory for the homes of tests. On a disk, a gateway spends more than half of its start and stop waiting for writes, and
  * the tests of a batch run one after another.
  */
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
@@ -7,14 +7,14 @@ import { join } from 'node:path'
 
 /** A file system in memory, on Linux. */
 const IN_MEMORY = '/dev/shm'
-/** Several times what all batches have there at any time. */
+/** Several times the space that all batches use at any time. */
 const ROOM_BYTES = 4 * 1024 ** 3
 
 export interface MemoryFolder extends Disposable {
 	path: string
 }
 
-/** Undefined where there is little room or none, and where TMPDIR says where to write. It is removed at the end. */
+/** Undefined if there is no such folder or too little space, or if TMPDIR is set. The folder is removed when it is disposed of. */
 export function memoryFolder(): MemoryFolder | undefined {
 	if (process.env.TMPDIR !== undefined || !hasRoom()) return undefined
 	const path = mkdtempSync(join(IN_MEMORY, 'svc-tests-'))
@@ -24,7 +24,7 @@ export function memoryFolder(): MemoryFolder | undefined {
 function hasRoom(): boolean {
 	try {
 		const { bavail, bsize } = statfsSync(IN_MEMORY)
-		// Of the machine, or of the container that this runs in.
+		// The limit of the machine, or of the container.
 		return Math.min(bavail * bsize, process.availableMemory()) > ROOM_BYTES
 	} catch {
 		return false // another system

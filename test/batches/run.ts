@@ -1,7 +1,7 @@
 /**
- * Runs tests, and prints failures and the number of assertions: of all batches, or of the named files, folders and patterns, with
- * one process for each file. tap's own runner loads hooks and source maps into each process and redraws its counts all the time,
- * which takes a fifth of the whole time.
+ * Runs all batches, or the given files, folders and patterns with one process per file. Prints failures and the number of assertions.
+ * tap's own runner loads hooks and source maps into each process and redraws its counts all the time, which takes a fifth of the
+ * total time.
  */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -16,7 +16,7 @@ import type { Counts } from './tap-reader.ts'
 
 /** Processes at the same time. Tests wait a lot, so this is more than the cores of a small machine; 6 take a tenth more CPU time there. */
 const JOBS = 5
-/** Of one process, in seconds; a file has 600 s. Long, since other programs may load the machine. */
+/** The time limit of a process in seconds; that of a file is 600 s. Long, since other programs may load the machine. */
 const TIMEOUT_S = 1_800
 /** Characters kept of a batch's output other than its results. */
 const WRITTEN_LIMIT = 64 * 1024
@@ -24,16 +24,16 @@ const folder = fileURLToPath(root)
 const preloads = ['plain-children', 'one-domain', 'bundled-programs'].map(
 	(name) => `--import=./test/support/${name}.mjs`,
 )
-/** A batch makes a lot of garbage: with more room for young objects it takes 5 % less CPU time. In MiB. */
+/** In MiB. A batch creates much garbage: more space for young objects saves 5 % of its CPU time. */
 const memory = ['--min-semi-space-size=64', '--max-semi-space-size=64']
 
 interface Job {
 	name: string
-	/** Of Node. */
+	/** Arguments of Node. */
 	args: string[]
-	/** Its files are on the disk, and not in memory. */
+	/** Temporary files are on the disk, and not in memory. */
 	isOnDisk: boolean
-	/** Output other than its results is shown at once. */
+	/** Output other than results is printed at once. */
 	isWatched: boolean
 }
 
@@ -96,8 +96,8 @@ async function runOne({ name, args, isOnDisk, isWatched }: Job): Promise<void> {
 	console.log(`${isGood ? 'passed' : 'FAILED'} ${name} in ${seconds(start)} s`)
 	if (isGood) return
 	const end = !tap.isComplete || tap.failures.length === 0 ? `  it ended with ${signal ?? `code ${code}`}\n` : ''
-	const beside = written === '' ? '' : `  it wrote:\n${written}\n`
-	reports.push(`\n${name}\n${tap.failures.join('')}${end}${beside}`)
+	const other = written === '' ? '' : `  it wrote:\n${written}\n`
+	reports.push(`\n${name}\n${tap.failures.join('')}${end}${other}`)
 }
 
 function batchJob(name: string): Job {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 /** The root of the repository. */
 export const root = new URL('../../', import.meta.url)
 
-/** Batches with patterns of their own. The longest come first, so that none runs alone at the end. */
+/** Batches with explicit patterns. The longest ones come first, so that none runs alone at the end. */
 const named = {
 	cluster: ['test/{cluster,plugins/cluster}/**/*.test.ts'],
 	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
@@ -33,19 +33,19 @@ const named = {
 	backup: ['test/core/backup/**/*.test.ts', 'test/plugins/backups/**/*.test.ts'],
 }
 
-/** Which test files share a process, by the batch's name. `outside`: the tests of plugins that no other batch names. */
+/** The test files that share a process, by batch. `outside`: the tests of plugins that no other batch contains. */
 export const batches: Record<string, string[]> = {
 	outside: ['test/interop/*.test.ts', ...otherPlugins()],
 	...named,
 }
 
 /**
- * Batches whose files are on the disk: they test how data is written, or kill gateways during writes and check what
- * survived. On a file system in memory the store extends its file in another way (core/store/lmdb/reserve.ts).
+ * Batches with temporary files on the disk: they test how data is written, or kill gateways during writes and check the data.
+ * On a file system in memory, the store extends its file in another way (core/store/lmdb/reserve.ts).
  */
 export const onDisk: ReadonlySet<string> = new Set(['core', 'reload', 'crash', 'backup'])
 
-/** Test files that match, sorted, with slashes between folders. */
+/** The matching test files, sorted, with slashes between folders. */
 export function filesOf(patterns: string[]): string[] {
 	return globSync(patterns, { cwd: fileURLToPath(root) })
 		.map((path) => path.replaceAll('\\', '/'))

@@ -7,7 +7,7 @@ const outcomes = ['pass', 'fail', 'skip', 'todo'] as const
 export type Counts = Record<'total' | (typeof outcomes)[number], number>
 
 export interface TapReader {
-	/** Each with the names of the tests around it, and tap's details, such as the difference and the place. */
+	/** Each with the names of its parent tests and tap's details, such as the difference and the line. */
 	readonly failures: readonly string[]
 	/** Whether the output ends with a plan, the number of tests. */
 	readonly isComplete: boolean
@@ -15,7 +15,7 @@ export interface TapReader {
 	readonly isGood: boolean
 }
 
-/** Reads TAP, adds to the counts, and passes on what is not TAP. */
+/** Parses TAP and adds to the counts. `onOther` receives text that is not TAP. */
 export function readTap(output: Readable, counts: Counts, onOther: (text: string) => void): TapReader {
 	const failures: string[] = []
 	const parser = new Parser()
@@ -26,7 +26,7 @@ export function readTap(output: Readable, counts: Counts, onOther: (text: string
 			counts[outcome]++
 		})
 	parser.on('fail', (result) => {
-		// Its line and the marks around the details are left out.
+		// Without the result line and the marks around the details.
 		const details = Parser.stringify([['assert', result]])
 			.split('\n')
 			.slice(2, -2)
@@ -46,7 +46,7 @@ export function readTap(output: Readable, counts: Counts, onOther: (text: string
 	}
 }
 
-/** The parser unescapes only the names of results, and would not see that a result and a test have the same name. */
+/** The parser unescapes only the names of results, and so does not recognize the result of a test whose name is escaped. */
 function unescapeName(test: Parser): void {
 	test.name = test.name.replaceAll(/\\([#\\])/g, '$1')
 	test.on('child', unescapeName)

@@ -8,14 +8,14 @@ import type { Test } from 'tap'
 import { batches, filesOf, root } from './table.ts'
 
 const FILE_TIMEOUT_MS = 600_000
-/** For what the tests leave open, once the last one is over. */
+/** For resources that the tests leave open, after the last one. */
 const END_TIMEOUT_MS = 60_000
 const tests = new Map<string, Test>()
-/** Where the modules made below find their file's test. */
+/** The global under which the modules below find the test of their file. */
 const key = 'svc.test-of-file'
 Object.assign(globalThis, { [key]: tests })
 
-// Each file's `import t from 'tap'` is a subtest of its own: what it hangs on `t` is given back before the next file begins.
+// Each file's `import t from 'tap'` is a separate subtest, so that its teardowns run before the next file begins.
 registerHooks({
 	resolve(specifier, context, next) {
 		if (specifier !== 'tap' || !context.parentURL || !tests.has(context.parentURL)) return next(specifier, context)
@@ -24,7 +24,7 @@ registerHooks({
 	},
 })
 
-/** In the order of their names. */
+// In the order of their names.
 for (const path of filesOf(batches[process.argv[2] ?? ''] ?? []))
 	await t.test(path, { timeout: FILE_TIMEOUT_MS }, async (sub) => {
 		const { href } = new URL(path, root)
@@ -32,7 +32,7 @@ for (const path of filesOf(batches[process.argv[2] ?? ''] ?? []))
 		await import(href)
 	})
 
-// What a failed test left open would hold this process until it times out.
+// Resources that a failed test left open would keep this process alive until it times out.
 setTimeout(() => {
 	console.error(`still open after the last test: ${process.getActiveResourcesInfo().join(', ')}`)
 	process.exit(1)

@@ -1,4 +1,4 @@
-/** One platform is switched off, on, and set up anew, and a plugin's code is broken, while the other platform talks. */
+/** One channel is switched off, on and reconfigured, and a plugin's code is broken, while another channel is in use. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -8,11 +8,11 @@ import { startGateway } from '../support/gateway.ts'
 import { addChannel, stands, until } from '../support/loop.ts'
 import { startTelegram } from '../support/telegram.ts'
 
-/** Between a word and the next. */
+/** Between two messages. */
 const PAUSE_MS = 100
 const ROUNDS = Number(process.env.SVC_TEST_RELOADS ?? 1)
 
-void t.test('what happens to Telegram is nothing to Discord, and no message is lost', async (t) => {
+void t.test('changes of Telegram do not affect Discord, and no message is lost', async (t) => {
 	const [telegram, discord] = await Promise.all([startTelegram(), startDiscord()])
 	const third = (code: string): string => `export default { name: 'third', start(ctx) { ${code} } }`
 	const gateway = await startGateway({ files: { 'plugins/third/index.js': third('') } })
@@ -39,7 +39,7 @@ void t.test('what happens to Telegram is nothing to Discord, and no message is l
 	const logins = (): number => discord.received.filter(({ op }) => op === 2 || op === 6).length
 	t.equal(logins(), 1)
 
-	// Discord talks all the time, one message after another.
+	// A person sends messages on Discord all the time, each after the answer to the one before.
 	let isTalking = true
 	let answered = 0
 	const talk = async (): Promise<void> => {
@@ -54,7 +54,7 @@ void t.test('what happens to Telegram is nothing to Discord, and no message is l
 		}
 	}
 	const talking = talk()
-	const someTalk = async (): Promise<void> => {
+	const oneMoreAnswer = async (): Promise<void> => {
 		const before = answered
 		await until(
 			() => answered,
@@ -72,21 +72,21 @@ void t.test('what happens to Telegram is nothing to Discord, and no message is l
 		configure('telegram: false')
 		await stands(gateway, a, 'disabled')
 		ask(`off ${round}.`)
-		await someTalk()
-		// Broken code of a third party changes nothing; mended code applies.
+		await oneMoreAnswer()
+		// Broken code of a plugin has no effect, and the fixed code is applied.
 		writeFileSync(join(gateway.home, 'plugins/third/index.js'), 'export default {')
 		await until(
 			async () =>
 				(await gateway.request('GET', '/v1/plugins')).body.find((one: { name: string }) => one.name === 'third'),
 			(one) => one.last_error !== null,
 		)
-		await someTalk()
+		await oneMoreAnswer()
 		writeFileSync(join(gateway.home, 'plugins/third/index.js'), third(`ctx.log.debug('${round}')`))
 		configure('telegram: true')
 		await stands(gateway, a, 'connected')
 		const change = { config: { answer: round % 2 === 0 ? 'all' : 'mentions' } }
 		t.equal((await gateway.request('PATCH', `/v1/channels/${a}`, { body: change })).status, 200)
-		await someTalk()
+		await oneMoreAnswer()
 	}
 	await until(
 		() => asked.filter((text) => telegram.messages(person).some((one) => one.text.includes(text))).length,
@@ -96,10 +96,10 @@ void t.test('what happens to Telegram is nothing to Discord, and no message is l
 	await talking
 
 	const times = (texts: string[], text: string): number => texts.filter((one) => one.includes(text)).length
-	const said = telegram.messages(person).map(({ text }) => text)
-	for (const text of asked) t.equal(times(said, text), 1, `"${text}" was answered once`)
+	const answers = telegram.messages(person).map(({ text }) => text)
+	for (const text of asked) t.equal(times(answers, text), 1, `"${text}" was answered once`)
 	const written = discord.written(room).map(({ content }) => content)
 	for (let n = 1; n <= answered; n++) if (times(written, `word ${n}.`) !== 1) t.fail(`word ${n}. was not answered once`)
 	t.ok(answered > ROUNDS)
-	t.equal(logins(), 1, 'Discord saw one connection all the time')
+	t.equal(logins(), 1, 'Discord kept its connection')
 })
