@@ -25,24 +25,24 @@ const exceptions = [
 ]
 
 /** The files of other folders that a layer may import, types included. The first layer that matches a file counts. */
-const layers: { of: RegExp; imports: RegExp }[] = [
-	{ of: /^config\//, imports: /^config\// },
-	{ of: /^core\//, imports: /^(core|config)\// },
-	{ of: /^sandbox\//, imports: /^core\/(protocol|errors)\.ts$/ },
-	{ of: /^plugins\/types\.ts$/, imports: /./ },
-	{ of: /^plugins\/shared\//, imports: /^(core\/|sandbox\/provider-kinds\.ts$)/ },
+const layers: { of: RegExp; mayImport: RegExp }[] = [
+	{ of: /^config\//, mayImport: /^config\// },
+	{ of: /^core\//, mayImport: /^(core|config)\// },
+	{ of: /^sandbox\//, mayImport: /^core\/(protocol|errors)\.ts$/ },
+	{ of: /^plugins\/types\.ts$/, mayImport: /./ },
+	{ of: /^plugins\/shared\//, mayImport: /^(core\/|sandbox\/provider-kinds\.ts$)/ },
 	{
 		of: /^plugins\/[^/]+\/settings\.ts$/,
-		imports:
+		mayImport:
 			/^(core\/|config\/|sandbox\/(order|provider-kinds)\.ts$|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
 	},
 	{
 		of: /^plugins\/[^/]+\/cli(\.ts$|\/)/,
-		imports: /^(core\/|config\/|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
+		mayImport: /^(core\/|config\/|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
 	},
 	{
 		of: /^plugins\//,
-		imports:
+		mayImport:
 			/^(core\/|config\/suggest\.ts$|sandbox\/(order|provider-kinds|host-protocol|text-type|wire-name|form\/check-json)\.ts$|sandbox\/context\/|plugins\/([^/]+\/(contract|adapter)\.ts$|shared\/))/,
 	},
 ]
@@ -86,8 +86,8 @@ void t.test('layers import only lower layers', (t) => {
 	const wrong = [...imports].flatMap(([file, targets]) => {
 		const layer = layers.find(({ of }) => of.test(file))
 		return [...targets]
-			.filter((target) => folderOf(target) !== folderOf(file) && !layer?.imports.test(target))
-			.map((target) => `${file} → ${target}: ${layer?.of} may import only ${layer?.imports}`)
+			.filter((target) => folderOf(target) !== folderOf(file) && !layer?.mayImport.test(target))
+			.map((target) => `${file} → ${target}: ${layer?.of} may import only ${layer?.mayImport}`)
 	})
 	t.strictSame(wrong, [], 'see `layers`, and "Folders" in docs/architecture.md')
 	const ofClient = clientFiles.flatMap((file) => [...importsOf(file)])
