@@ -1,15 +1,15 @@
 /**
- * A secret is pushed through everything that tells, keeps or sends something. Then no byte of it may be in the data folder,
- * the logs, any answer, any event or any request to the model, but where a grant reveals it.
+ * Passes a secret through everything that reports, stores or sends data. Afterwards no part of it may be in the data folder, the logs,
+ * a response, an event or a request to the model, except where a grant reveals it.
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
+import { servers } from '../support/mcp.ts'
 import { dataFolder } from '../support/nats.ts'
 import { startModelServer } from '../support/model-server.ts'
 import type { ModelServer } from '../support/model-server.ts'
@@ -17,25 +17,22 @@ import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
+import { addSkill } from '../support/skills.ts'
 
-const everything = fileURLToPath(
-	new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
-)
-
-/** The part of the value that every spelling but the encoded ones has in common. */
+/** The part of the value that is the same in every unencoded form. */
 const core = `Canary${randomBytes(12).toString('hex')}`
 const value = `s&k/"${core}\\é +1`
-/** The value of another secret, for where nothing but letters and digits is taken, such as names. */
+/** The value of another secret, for places that accept only letters and digits, such as names. */
 const simple = `Simple${randomBytes(12).toString('hex')}`
 const forms: Record<string, string> = {
 	plain: value,
 	base64: Buffer.from(value).toString('base64'),
-	'base64 in the middle': Buffer.from(`user:${value}:more`).toString('base64'),
+	'base64 within a text': Buffer.from(`user:${value}:more`).toString('base64'),
 	base64url: Buffer.from(`a${value}b`).toString('base64url'),
 	hex: Buffer.from(value).toString('hex'),
-	'hex in capitals': Buffer.from(value).toString('hex').toUpperCase(),
+	'uppercase hex': Buffer.from(value).toString('hex').toUpperCase(),
 	'URL-encoded': encodeURIComponent(value),
-	'a form': new URLSearchParams({ value }).toString(),
+	'form data': new URLSearchParams({ value }).toString(),
 	JSON: JSON.stringify({ value: JSON.stringify({ value }) }),
 	'JSON by Go': String.raw`s\u0026k/\"${core}\\é +1`,
 	'JSON by PHP': String.raw`s&k\/\"${core}\\\u00e9 +1`,
@@ -43,23 +40,23 @@ const forms: Record<string, string> = {
 }
 const all = [...Object.values(forms), simple].join(' , ')
 
-/** What must be nowhere: made here in another way than the gateway makes it. */
+/** The byte sequences to search for, computed independently of the gateway's code. */
 const needles = Object.entries({
-	// Half of it, since it may have been cut.
+	// Half of each value, since a text may be truncated.
 	...needlesOf('', core.slice(0, 18)),
-	...needlesOf('the other, ', simple.slice(0, 18)),
+	...needlesOf('second secret, ', simple.slice(0, 18)),
 })
 
 function needlesOf(label: string, text: string): Record<string, Buffer> {
 	const found: Record<string, string> = {
 		plain: text,
 		hex: Buffer.from(text).toString('hex'),
-		'hex in capitals': Buffer.from(text).toString('hex').toUpperCase(),
+		'uppercase hex': Buffer.from(text).toString('hex').toUpperCase(),
 		'every byte URL-encoded': text.replace(/./g, (character) => `%${character.charCodeAt(0).toString(16)}`),
 	}
 	for (const offset of [0, 1, 2]) {
 		const encoded = Buffer.from(`${'x'.repeat(offset)}${text}yyy`).toString('base64')
-		// Without the characters that hold bits of a neighbour.
+		// Without the characters that also encode bits of adjacent bytes.
 		found[`base64 at ${offset}`] = encoded.slice(
 			offset === 0 ? 0 : offset + 1,
 			Math.floor(((offset + text.length) * 4) / 3),
@@ -80,14 +77,14 @@ interface World {
 	home: string
 	model: ModelServer
 	gateway: GatewayProcess
-	/** All that the gateway answered, with what was asked. */
-	answers: { asked: string; text: string; sent: string }[]
+	/** All responses of the gateway, each with its request. */
+	responses: { to: string; text: string; sent: string }[]
 	request(method: string, path: string, options?: RequestOptions): Promise<Reply<Answer>>
-	/** Everything that it wrote to standard error and output so far. */
+	/** Standard error and standard output so far. */
 	logs(): Buffer
 	restart(): Promise<void>
-	/** Looks everywhere; `toModel` says which requests to the model may hold it. */
-	search(t: Test, toModel?: (body: Answer) => boolean): Promise<void>
+	/** Asserts that a secret is nowhere. `mayContain`: the requests to the model in which a secret is allowed. */
+	assertNoLeaks(t: Test, mayContain?: (body: Answer) => boolean): Promise<void>
 }
 
 async function openWorld(t: Test): Promise<World> {
@@ -99,21 +96,22 @@ async function openWorld(t: Test): Promise<World> {
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const written: Buffer[] = []
 	const start = async (): Promise<GatewayProcess> => {
-		const one = await spawnGateway(home, { SVC_LOG_LEVEL: 'trace' })
-		for (const out of [one.child.stderr, one.child.stdout]) out?.on('data', (data: Buffer) => written.push(data))
-		return one
+		const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'trace' })
+		const { stderr, stdout } = gateway.child
+		for (const output of [stderr, stdout]) output?.on('data', (data: Buffer) => written.push(data))
+		return gateway
 	}
 	const world: World = {
 		home,
 		model,
 		gateway: await start(),
-		answers: [],
+		responses: [],
 		async request(method, path, options) {
 			const reply = await send(world.gateway.url + path, method, options)
 			const text = JSON.stringify([reply.body, ...reply.headers]) + String(reply.body)
-			// A caller reads its own words as it wrote them.
+			// A caller may get its own input back unredacted.
 			const sent = decodeURIComponent(path) + JSON.stringify(options?.body ?? '') + String(options?.body)
-			world.answers.push({ asked: `${method} ${path}`, text, sent })
+			world.responses.push({ to: `${method} ${path}`, text, sent })
 			return reply
 		},
 		logs: () => Buffer.concat(written),
@@ -121,20 +119,20 @@ async function openWorld(t: Test): Promise<World> {
 			await world.gateway.kill()
 			world.gateway = await start()
 		},
-		async search(t, toModel = () => false) {
+		async assertNoLeaks(t, mayContain = () => false) {
 			t.strictSame(leaks(world.logs()), [], 'the logs')
-			for (const { asked, text, sent } of world.answers)
-				if (leaks(sent).length === 0) t.strictSame(leaks(text), [], `the answer to ${asked.slice(0, 60)}`)
+			for (const { to, text, sent } of world.responses)
+				if (leaks(sent).length === 0) t.strictSame(leaks(text), [], `the response to ${to.slice(0, 60)}`)
 			for (const { body } of model.mock.getRequests()) {
-				if (!toModel(body)) t.strictSame(leaks(JSON.stringify(body)), [], 'a request to the model')
+				if (!mayContain(body)) t.strictSame(leaks(JSON.stringify(body)), [], 'a request to the model')
 			}
 			const data = await dataFolder(home)
 			const files = [...new Set([home, data])].flatMap((folder) =>
-				readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile()),
+				readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()),
 			)
 			t.ok(
 				files.some((file) => file.parentPath.startsWith(data)),
-				'there is something in the data folder',
+				'the data folder has files',
 			)
 			for (const file of files) {
 				const path = join(file.parentPath, file.name)
@@ -162,23 +160,23 @@ async function openAgent(t: Test, world: World, name: string, reveal: boolean): 
 
 const readBoth = ['CANARY', 'SIMPLE'].map((name) => ({ name: 'vault_read', arguments: { name } }))
 
-void t.test('what is looked for would be found', async (t) => {
+void t.test('the search for leaks finds the encoded forms', async (t) => {
 	for (const text of [all, JSON.stringify(all), `${'x'.repeat(7)}${all}`]) {
 		const found = leaks(text).map((one) => one.split(':')[0])
 		for (const name of [
 			'plain',
 			'hex',
-			'hex in capitals',
+			'uppercase hex',
 			'base64 at 0',
 			'base64 at 1',
 			'base64 at 2',
-			'the other, plain',
+			'second secret, plain',
 		])
 			t.ok(found.includes(name), name)
 	}
 })
 
-void t.test('a secret that was read shows nowhere, whatever is done with it', async (t) => {
+void t.test('a secret that an agent reads and uses appears nowhere', async (t) => {
 	const world = await openWorld(t)
 	const { model, request } = world
 	model.on('read the secret', { tools: readBoth }, 'I have it.')
@@ -186,7 +184,7 @@ void t.test('a secret that was read shows nowhere, whatever is done with it', as
 	await ada.complete('read the secret')
 	t.match(JSON.stringify(model.requests('read the secret')), /\{\{secret:CANARY\}\}/, 'the model has a handle')
 
-	// Everything that a person sends.
+	// Requests of an operator.
 	await request('PATCH', '/v1/agents/ada', { body: { persona: `You know ${all}`, config: { note: all, [value]: 1 } } })
 	await request('POST', '/v1/agents', { body: { name: `no ${value}`, [value]: all } })
 	await request('GET', `/v1/agents/${encodeURIComponent(value)}`)
@@ -194,18 +192,17 @@ void t.test('a secret that was read shows nowhere, whatever is done with it', as
 	await request('POST', '/v1/agents/ada/runs', { body: `{"prompt": ${value}` })
 	await request('GET', `/v1/nothing/${encodeURIComponent(forms.base64 as string)}`)
 
-	// Everything that a model says, in pieces of any size.
+	// Output of the model, in small chunks.
 	for (const [name, form] of Object.entries(forms)) {
 		model.on(`say it as ${name}.`, { text: `It is ${form}, is it not?`, chunkSize: 3 })
 		await ada.complete(`say it as ${name}. I mean ${form}`)
 	}
-	const dead = { status: 400, message: `bad request: ${all}` }
-	model.on('fail with it', dead)
+	model.on('fail with it', { status: 400, message: `bad request: ${all}` })
 	await ada.ended(await ada.start(`fail with it: ${all}`))
 	model.on('break off', { text: `It is ${value}, is it not?`, chunkSize: 5, cutAfterChunks: 4 }, 'Well.')
 	await ada.complete('break off')
 
-	// Everything that a tool gets and answers, errors too.
+	// Arguments, results and errors of tools.
 	const use = async (prompt: string, tool: string, args: object | string): Promise<string> => {
 		model.on(prompt, { tools: [{ name: tool, arguments: args }] }, `Done with ${value}.`)
 		return ada.complete(prompt)
@@ -223,23 +220,19 @@ void t.test('a secret that was read shows nowhere, whatever is done with it', as
 	})
 	await request('GET', `/v1/agents/ada/memory/search?q=${encodeURIComponent(`remember ${value}`)}`)
 
-	const asking = await (async () => {
-		model.on(
-			'ask me',
-			{ tools: [{ name: 'ask', arguments: { question: `Is it ${all}?`, options: [value] } }] },
-			`So ${all}`,
-		)
-		const run_id = await ada.start('ask me')
-		const { payload } = await ada.heard(run_id, 'run.paused')
-		await ada.call('questions')
-		await ada.read(run_id)
-		await ada.call(`ask-responses/${String(payload.question_id)}`, { answer: `Yes, ${all}` })
-		await ada.ended(run_id)
-		return run_id
-	})()
-	t.match(ada.typesOf(asking), ['run.started'])
+	model.on(
+		'ask me',
+		{ tools: [{ name: 'ask', arguments: { question: `Is it ${all}?`, options: [value] } }] },
+		`So ${all}`,
+	)
+	const asking = await ada.start('ask me')
+	const { payload } = await ada.heard(asking, 'run.paused')
+	await ada.call('questions')
+	await ada.read(asking)
+	await ada.call(`ask-responses/${String(payload.question_id)}`, { answer: `Yes, ${all}` })
+	t.equal((await ada.ended(asking)).event_type, 'run.completed')
 
-	// Skills and MCP servers, which get the value itself and give it back.
+	// Skills and MCP servers, which get the value itself and return it.
 	const skill = `---
 name: echo it
 description: Answers with the secret in many forms.
@@ -258,9 +251,7 @@ export default async ({ text }, svc) => {
 }
 \`\`\`
 `
-	const installed = await request('POST', '/v1/agents/ada/skills/install', { body: { content: skill } })
-	const { digest } = (await request('GET', `/v1/agents/ada/skills/${installed.body.id}`)).body
-	await request('POST', `/v1/agents/ada/skills/${installed.body.id}/approve`, { body: { digest } })
+	await addSkill(world, 'ada', skill)
 	await use('run the skill', 'skill_echo-it', { text: 'with {{secret:CANARY}}' })
 	await use('what the model itself wrote', 'skill_echo-it', { text: value })
 	await use('fail in the skill', 'skill_echo-it', { text: 'fail with {{secret:CANARY}}' })
@@ -269,7 +260,7 @@ export default async ({ text }, svc) => {
 			name: 'every',
 			transport: 'stdio',
 			command: process.execPath,
-			args: [everything],
+			args: [servers.everything],
 			env: { KEY: { secret: 'CANARY' } },
 		},
 	})
@@ -278,18 +269,18 @@ export default async ({ text }, svc) => {
 	await use('echo by MCP', 'mcp__every__echo', { message: 'it is {{secret:CANARY}}' })
 	await use('the environment of the server', 'mcp__every__get-env', {})
 
-	// The same again by its key, and what waits in line.
+	// An idempotency key, and the prompt of a heartbeat.
 	const headers = { 'idempotency-key': value }
 	model.on('once only', 'Yes.')
 	const [first, second] = [
 		await request('POST', '/v1/agents/ada/runs', { body: { prompt: `once only ${all}` }, headers }),
 		await request('POST', '/v1/agents/ada/runs', { body: { prompt: `once only ${all}` }, headers }),
 	]
-	t.equal(first.body.run_id, second.body.run_id, 'the key is that of what was sent')
+	t.equal(first.body.run_id, second.body.run_id, 'an idempotency key that contains the secret works')
 	await ada.ended(first.body.run_id)
 	await request('POST', '/v1/agents/ada/heartbeats', { body: { every: '24h', prompt: all } })
 
-	// Everything that shows what was.
+	// Responses with earlier data.
 	for (const path of ['', '/history', '/runs?limit=500', '/questions', '/skills', '/mcp', '/heartbeats', '/webhooks'])
 		await request('GET', `/v1/agents/ada${path}`)
 	for (const path of [
@@ -301,41 +292,44 @@ export default async ({ text }, svc) => {
 		'/metrics',
 	])
 		await request('GET', path)
-	await world.search(t)
-	t.strictSame(leaks(JSON.stringify(ada.stream.events)), [], 'the stream of events')
+	await world.assertNoLeaks(t)
+	t.strictSame(leaks(JSON.stringify(ada.stream.events)), [], 'the event stream')
 	const embedded = model.mock.getRequests().filter(({ path }) => path.endsWith('/embeddings'))
-	t.match(JSON.stringify(embedded), /remember \[redacted:CANARY\]/, 'what is embedded is looked at too')
+	t.match(JSON.stringify(embedded), /remember \[redacted:CANARY\]/, 'texts to embed are redacted, too')
 	const results = JSON.stringify(
 		ada.stream.events.filter(({ event_type }) => /result|completed|failed/.test(event_type)),
 	)
-	for (const [tool, shows] of Object.entries({
+	for (const [source, pattern] of Object.entries({
 		'a note': /notes.{1,40}\[redacted:SIMPLE\].{1,40}\[redacted:CANARY\]/,
 		'a skill': /"value.{1,20}\[redacted:CANARY\]/,
-		'a skill, from the model,': new RegExp(String.raw`size.{1,5}${value.length},`),
+		'a skill whose argument the model wrote': new RegExp(String.raw`size.{1,5}${value.length},`),
 		'a skill that fails': /cannot use \[redacted:CANARY\]/,
 		'an MCP server': /Echo: it is \[redacted:CANARY\]/,
 		"an MCP server's environment": /KEY.{1,20}\[redacted:CANARY\]/,
 	}))
-		t.match(results, shows, `${tool} had it`)
-	const told = ada.stream.events.filter((event) => event.event_type === 'security.redacted')
+		t.match(results, pattern, `${source} had the value`)
+	const redactions = ada.stream.events.filter((event) => event.event_type === 'security.redacted')
 	t.ok(
-		told.every(({ payload }) => ['CANARY', 'SIMPLE'].includes(String(payload.secret)) && (payload.count as number) > 0),
+		redactions.every(
+			({ payload }) => ['CANARY', 'SIMPLE'].includes(String(payload.secret)) && (payload.count as number) > 0,
+		),
 	)
-	const sinks = new Set(told.map(({ payload }) => payload.sink))
-	for (const sink of ['event', 'record', 'model', 'stream']) t.ok(sinks.has(sink), `it tells of the sink ${sink}`)
+	const sinks = new Set(redactions.map(({ payload }) => payload.sink))
+	for (const sink of ['event', 'record', 'model', 'stream'])
+		t.ok(sinks.has(sink), `security.redacted reports the sink ${sink}`)
 
-	// After a crash the secret is known before anybody asks.
+	// After a crash the secret is redacted before an agent reads it.
 	await world.restart()
 	const again = await follow(t, { url: world.gateway.url, request: world.request }, 'ada')
 	await again.complete(`say it as plain. I mean ${all}`)
 	await request('GET', '/v1/agents/ada/history')
 	await world.gateway.end()
-	await world.search(t)
+	await world.assertNoLeaks(t)
 	t.strictSame(leaks(JSON.stringify(again.stream.events)), [])
-	t.match(world.logs().toString(), /\[redacted:CANARY\]/, 'the logs would have shown it')
+	t.match(world.logs().toString(), /\[redacted:CANARY\]/, 'the value reached the logs')
 })
 
-void t.test('a model that may see it gets it, and nobody else does', async (t) => {
+void t.test('a grant with reveal gives the value to the model only', async (t) => {
 	const world = await openWorld(t)
 	const { model } = world
 	model.on(
@@ -354,11 +348,11 @@ void t.test('a model that may see it gets it, and nobody else does', async (t) =
 	t.strictSame(leaks(JSON.stringify(first)), [])
 	const result = second?.messages.find((message) => message.role === 'tool')
 	t.strictSame(JSON.parse(String(result?.content)), { name: 'CANARY', value })
-	t.match(JSON.stringify(third), core, 'also in what it wrote itself')
+	t.match(JSON.stringify(third), core, 'also in its own earlier output')
 
 	model.on('and what was it', 'I forgot.')
 	await bob.complete('and what was it')
-	t.match(JSON.stringify(model.requests('and what was it')), /\[redacted:CANARY\]/, 'the history does not keep it')
+	t.match(JSON.stringify(model.requests('and what was it')), /\[redacted:CANARY\]/, 'the history is redacted')
 
 	const eve = await follow(t, { url: world.gateway.url, request: world.request }, 'eve')
 	model.on('may I see', 'No.')
@@ -367,6 +361,6 @@ void t.test('a model that may see it gets it, and nobody else does', async (t) =
 	await world.request('GET', `/v1/runs/${run_id}`)
 	await world.request('GET', '/v1/audit?limit=500')
 	await world.gateway.end()
-	await world.search(t, (body) => [second, third].includes(body))
+	await world.assertNoLeaks(t, (body) => [second, third].includes(body))
 	t.strictSame(leaks(JSON.stringify([bob.stream.events, eve.stream.events])), [])
 })

@@ -1,4 +1,4 @@
-/** A grant with hosts: the value leaves in HTTP requests to these, and in no other way. */
+/** A grant with hosts: the value is sent in HTTP requests to these hosts, and nowhere else. */
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
@@ -33,20 +33,20 @@ async function agentWith(t: Parameters<typeof follow>[0], name: string): Promise
 await store('BOUND')
 await store('FREE')
 
-void t.test('a grant shows its hosts; one without has none', async (t) => {
+void t.test('a grant returns its hosts, and omits the field if it has none', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const hosts = ['API.example.com', 'api.example.com:8443', '10.0.0.7', '[::1]:8080', 'localhost']
-	const kept = ['api.example.com', 'api.example.com:8443', '10.0.0.7', '[::1]:8080', 'localhost']
+	const normalized = ['api.example.com', 'api.example.com:8443', '10.0.0.7', '[::1]:8080', 'localhost']
 	const made = await grant('ada', { secret_id: 'BOUND', hosts })
 	t.equal(made.status, 201)
-	t.strictSame(made.body.hosts, kept)
+	t.strictSame(made.body.hosts, normalized)
 	const free = await grant('ada', { secret_id: 'FREE' })
 	t.notOk('hosts' in free.body)
 	t.strictSame((await gateway.request('GET', '/v1/vault/grants?agent_id=ada')).body, [made.body, free.body])
-	t.strictSame((await ada.stream.waitFor('vault.granted')).payload.hosts, kept)
+	t.strictSame((await ada.stream.waitFor('vault.granted')).payload.hosts, normalized)
 })
 
-void t.test('wrong hosts are refused', async (t) => {
+void t.test('invalid hosts are rejected', async (t) => {
 	await follow(t, gateway, 'wrong')
 	for (const host of [
 		'',
@@ -71,7 +71,7 @@ void t.test('wrong hosts are refused', async (t) => {
 	t.strictSame((await gateway.request('GET', '/v1/vault/grants?agent_id=wrong')).body, [])
 })
 
-void t.test('a model learns with the handle where it may go', async (t) => {
+void t.test('vault.read returns the hosts with the handle', async (t) => {
 	const bea = await agentWith(t, 'bea')
 	const resultOf = async (name: string): Promise<Answer> => {
 		const run_id = await bea.complete(`/tool vault.read {"name":"${name}"}`)
@@ -85,7 +85,7 @@ void t.test('a model learns with the handle where it may go', async (t) => {
 	t.notOk('hosts' in (await resultOf('FREE')))
 })
 
-void t.test('headers and the address of an MCP server', async (t) => {
+void t.test('headers and the URL of an MCP server', async (t) => {
 	const cleo = await agentWith(t, 'cleo')
 	const web = await startNotingServer(t)
 	const added = async (name: string, fields: object): Promise<Answer> =>
@@ -105,22 +105,22 @@ void t.test('headers and the address of an MCP server', async (t) => {
 		const { last_error } = await until(gateway, 'cleo', id, ({ status }) => status === 'error')
 		t.match(last_error.message, /restricts "BOUND" to localhost: it is not sent to 127\.0\.0\.1:/, name)
 	}
-	t.equal(web.arrived.length, before, 'nothing is sent')
+	t.equal(web.arrived.length, before, 'no request is sent')
 	t.match((await cleo.stream.waitFor('vault.denied')).payload, { secret: 'BOUND', via: 'mcp:header', reason: 'hosts' })
 	t.equal((await added('free', { url: web.at('127.0.0.1'), headers: { X: '{{secret:FREE}}' } })).status, 'connected')
 })
 
-void t.test('arguments of calls, also behind a redirect', async (t) => {
+void t.test('arguments of MCP calls, also after a redirect', async (t) => {
 	const dora = await agentWith(t, 'dora')
 	const [web, other] = [await startNotingServer(t), await startNotingServer(t)]
 	await add(dora, { name: 'good', transport: 'http', url: web.at('localhost') })
 	await add(dora, { name: 'bad', transport: 'http', url: other.at('127.0.0.1') })
 	const echo = (server: string, secret: string): Promise<Answer> =>
 		callTool(dora, `mcp__${server}__echo`, { text: `{{secret:${secret}}}` })
-	const heard = (server: typeof web): boolean => server.arrived.some(({ text }) => text.includes(VALUE))
+	const gotValue = (server: typeof web): boolean => server.arrived.some(({ text }) => text.includes(VALUE))
 
 	t.match(await echo('bad', 'BOUND'), { code: 'vault_denied', message: /it is not sent to 127\.0\.0\.1:/ })
-	t.notOk(heard(other))
+	t.notOk(gotValue(other))
 	t.match(await echo('bad', 'FREE'), { event_type: 'mcp.result' })
 	other.arrived.length = 0
 
@@ -129,11 +129,11 @@ void t.test('arguments of calls, also behind a redirect', async (t) => {
 	t.strictSame(other.arrived, [])
 	t.ok(
 		web.arrived.some(({ text }) => text.includes(`${VALUE} BOUND`)),
-		'it went to the host of the grant',
+		'the granted host gets the value',
 	)
 })
 
-void t.test('no program on this machine gets the value', async (t) => {
+void t.test('an MCP server on this machine never gets the value', async (t) => {
 	const emma = await agentWith(t, 'emma')
 	const { id } = await add(emma, { ...stdio('variable', servers.fixture), env: { TOKEN: { secret: 'BOUND' } } })
 	const { last_error } = await until(gateway, 'emma', id, ({ status }) => status === 'error')
@@ -143,7 +143,7 @@ void t.test('no program on this machine gets the value', async (t) => {
 	t.match(await callTool(emma, 'mcp__own__echo', args), { code: 'vault_denied', message: /only over HTTP/ })
 })
 
-void t.test('the code of a skill gets the handle, never the value', async (t) => {
+void t.test('the program of a skill gets the handle, never the value', async (t) => {
 	const fay = await agentWith(t, 'fay')
 	const head = `parameters: [{name: a, type: string}, {name: b, type: string}]
 permissions: {secrets: [BOUND, FREE], primitives: [vault.read]}`

@@ -1,4 +1,4 @@
-/** Who may have the value of a secret sent somewhere: a reference to it takes vault:write, beside the grant of the agent. */
+/** To refer to a secret, or to approve a program that uses one, a caller needs vault:write; the agent needs a grant, too. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -24,8 +24,8 @@ const web = await startNotingServer(t)
 async function tokenWith(...scopes: string[]): Promise<string> {
 	return (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body.token
 }
-const writer = await tokenWith('agents:write', 'runs:write')
-const keeper = await tokenWith('agents:write', 'vault:write')
+const withoutVault = await tokenWith('agents:write', 'runs:write')
+const withVault = await tokenWith('agents:write', 'vault:write')
 
 async function grant(agent: string, name: string): Promise<void> {
 	await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: `${VALUE} ${name}` } })
@@ -56,21 +56,21 @@ void t.test('a reference in the settings of an MCP server requires vault:write',
 	const ada = await follow(t, gateway, 'ada')
 	await grant('ada', 'KEY')
 	for (const [what, body, says] of references) {
-		const reply = await gateway.request('POST', '/v1/agents/ada/mcp', { token: writer, body })
+		const reply = await gateway.request('POST', '/v1/agents/ada/mcp', { token: withoutVault, body })
 		refused(t, reply, { status: 403, code: 'forbidden', says }, what)
 	}
-	t.strictSame((await ada.call('mcp')).body, [], 'nothing is kept')
-	t.strictSame(web.arrived, [], 'nothing is sent')
+	t.strictSame((await ada.call('mcp')).body, [], 'no server is stored')
+	t.strictSame(web.arrived, [], 'no request is sent')
 	const { payload } = await ada.stream.waitFor('security.violation')
 	t.match(payload, { reason: 'mcp_refused', message: /vault:write/ })
 
 	const plain = await gateway.request('POST', '/v1/agents/ada/mcp', {
-		token: writer,
+		token: withoutVault,
 		body: http('plain', { headers: { X: 'blue' } }),
 	})
 	t.match(plain.body, { status: 'connected' }, 'a server without a reference needs agents:write only')
 	for (const [what, body] of references) {
-		const reply = await gateway.request('POST', '/v1/agents/ada/mcp', { token: keeper, body })
+		const reply = await gateway.request('POST', '/v1/agents/ada/mcp', { token: withVault, body })
 		t.equal(reply.status, 201, `${what}: ${JSON.stringify(reply.body)}`)
 		await until(gateway, 'ada', reply.body.id, ({ status }: Answer) => status === 'connected')
 	}
@@ -84,7 +84,7 @@ void t.test('a reference in the settings of an MCP server requires vault:write',
 	t.notMatch(shown, VALUE)
 })
 
-void t.test('the value itself is refused where it would be stored without protection', async (t) => {
+void t.test('a secret value is rejected in a field that is stored unencrypted', async (t) => {
 	const eva = await follow(t, gateway, 'eva')
 	await grant('eva', 'PLAIN')
 	const value = `${VALUE} PLAIN`
@@ -109,14 +109,14 @@ void t.test('the value itself is refused where it would be stored without protec
 	)
 })
 
-void t.test('a server that was added without vault:write is sent no secret in calls', async (t) => {
+void t.test('a server that was added without vault:write gets no secrets in calls', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	await grant('bea', 'ARGUMENT')
 	const before = web.arrived.length
 	const args = { text: 'a {{secret:ARGUMENT}} z' }
 	for (const [name, token] of [
-		['theirs', writer],
-		['ours', keeper],
+		['theirs', withoutVault],
+		['ours', withVault],
 	] as const) {
 		const added = await gateway.request('POST', '/v1/agents/bea/mcp', { token, body: http(name, {}) })
 		t.equal(added.body.status, 'connected')
@@ -148,18 +148,18 @@ void t.test('approving a program that gets secrets requires vault:write', async 
 	const approve = async (id: string, token: string): Promise<Answer> =>
 		gateway.request('POST', `/v1/agents/cleo/skills/${id}/approve`, { token, body: { digest: await digestOf(id) } })
 	const says = /"taker" gets secrets \(KEY\).*vault:write or \*/
-	refused(t, await approve(program.id, writer), { status: 403, code: 'forbidden', says }, 'by its digest')
+	refused(t, await approve(program.id, withoutVault), { status: 403, code: 'forbidden', says }, 'by its digest')
 	const approved_skills = [harmless.id, program.id]
 	const patched = await gateway.request('PATCH', '/v1/agents/cleo', {
-		token: writer,
+		token: withoutVault,
 		body: { config: { approved_skills } },
 	})
 	refused(t, patched, { status: 403, code: 'forbidden', says }, 'by the config')
 	const listed = (await gateway.request('GET', '/v1/agents/cleo/skills')).body
-	t.strictSame([...new Set(listed.map((one: Answer) => one.status))], ['quarantined'], 'none of them is approved')
-	t.equal((await approve(harmless.id, writer)).status, 200)
-	t.equal((await approve(text.id, writer)).status, 200, 'instructions are given none')
-	t.equal((await approve(program.id, keeper)).status, 200)
+	t.strictSame([...new Set(listed.map((one: Answer) => one.status))], ['quarantined'], 'no skill is approved')
+	t.equal((await approve(harmless.id, withoutVault)).status, 200)
+	t.equal((await approve(text.id, withoutVault)).status, 200, 'instructions get no secrets')
+	t.equal((await approve(program.id, withVault)).status, 200)
 })
 
 void t.test('a local caller has every scope', async (t) => {
@@ -169,7 +169,7 @@ void t.test('a local caller has every scope', async (t) => {
 	t.equal(status, 'connected')
 })
 
-/** Makes the records of servers what version 0.1.0 wrote, which did not note who may have secrets sent. */
+/** Rewrites the records of servers as version 0.1.0 wrote them, without `secrets_allowed`. */
 const older = `export default {
 	name: 'older',
 	needs: ['agents'],
@@ -182,42 +182,46 @@ const older = `export default {
 	},
 }`
 
-const skip = isOnCluster && 'version 0.1.0 knows no cluster'
-void t.test('servers of version 0.1.0 count as added without vault:write, unless by *', { skip }, async (t) => {
-	const files = { 'plugins/older/index.js': older }
-	const config = 'mcp: {allowed_hosts: [localhost]}\n'
-	const home = makeHome({ config, files })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	const before = await startGateway({ home })
-	const server = await startNotingServer(t)
-	const post = (path: string, body: object): Promise<Reply<Answer>> => before.request('POST', path, { body })
-	await post('/v1/agents', { name: 'ada' })
-	await post('/v1/vault/secrets', { name: 'KEY', value: VALUE })
-	await post('/v1/vault/grants', { agent_id: 'ada', secret_id: 'KEY' })
-	for (const [name, headers] of Object.entries({
-		trusted: { X: '{{secret:KEY}}' },
-		other: { X: '{{secret:KEY}}' },
-		bare: {},
-	}))
-		await post('/v1/agents/ada/mcp', { name, transport: 'http', url: server.at('localhost'), headers })
-	await before.stop()
-	writeFileSync(join(home, 'config/gateway.yaml'), `${config}plugins: {older: true}\n`)
-	await (await startGateway({ home })).stop()
-	writeFileSync(join(home, 'config/gateway.yaml'), config)
-	await markFormat(join(home, 'data'), 1)
+const skip = isOnCluster && 'version 0.1.0 has no clusters'
+void t.test(
+	'a server of version 0.1.0 counts as added without vault:write, unless a caller with * added it',
+	{ skip },
+	async (t) => {
+		const files = { 'plugins/older/index.js': older }
+		const config = 'mcp: {allowed_hosts: [localhost]}\n'
+		const home = makeHome({ config, files })
+		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const before = await startGateway({ home })
+		const server = await startNotingServer(t)
+		const post = (path: string, body: object): Promise<Reply<Answer>> => before.request('POST', path, { body })
+		await post('/v1/agents', { name: 'ada' })
+		await post('/v1/vault/secrets', { name: 'KEY', value: VALUE })
+		await post('/v1/vault/grants', { agent_id: 'ada', secret_id: 'KEY' })
+		for (const [name, headers] of Object.entries({
+			trusted: { X: '{{secret:KEY}}' },
+			other: { X: '{{secret:KEY}}' },
+			bare: {},
+		}))
+			await post('/v1/agents/ada/mcp', { name, transport: 'http', url: server.at('localhost'), headers })
+		await before.stop()
+		writeFileSync(join(home, 'config/gateway.yaml'), `${config}plugins: {older: true}\n`)
+		await (await startGateway({ home })).stop()
+		writeFileSync(join(home, 'config/gateway.yaml'), config)
+		await markFormat(join(home, 'data'), 1)
 
-	const after = await startGateway({ home })
-	t.teardown(() => after.stop())
-	const ada = await follow(t, after, 'ada')
-	const ids = Object.fromEntries((await ada.call('mcp')).body.map(({ name, id }: Answer) => [name, id]))
-	const other = await until(after, 'ada', ids.other, ({ status }) => status === 'error')
-	t.match(
-		other.last_error.message,
-		/refer to secrets \(KEY\).*without the scope vault:write; remove it, and add it again/,
-	)
-	await until(after, 'ada', ids.trusted, ({ status }) => status === 'connected')
-	await until(after, 'ada', ids.bare, ({ status }) => status === 'connected')
-	const args = { text: '{{secret:KEY}}' }
-	t.match(await callTool(ada, 'mcp__bare__echo', args), { code: 'vault_denied', message: /add it again/ })
-	t.match(await callTool(ada, 'mcp__trusted__echo', args), { event_type: 'mcp.result' })
-})
+		const after = await startGateway({ home })
+		t.teardown(() => after.stop())
+		const ada = await follow(t, after, 'ada')
+		const ids = Object.fromEntries((await ada.call('mcp')).body.map(({ name, id }: Answer) => [name, id]))
+		const other = await until(after, 'ada', ids.other, ({ status }) => status === 'error')
+		t.match(
+			other.last_error.message,
+			/refer to secrets \(KEY\).*without the scope vault:write; remove it, and add it again/,
+		)
+		await until(after, 'ada', ids.trusted, ({ status }) => status === 'connected')
+		await until(after, 'ada', ids.bare, ({ status }) => status === 'connected')
+		const args = { text: '{{secret:KEY}}' }
+		t.match(await callTool(ada, 'mcp__bare__echo', args), { code: 'vault_denied', message: /add it again/ })
+		t.match(await callTool(ada, 'mcp__trusted__echo', args), { event_type: 'mcp.result' })
+	},
+)

@@ -1,12 +1,13 @@
-/** What providers and MCP servers tell of the secrets that the gateway sent them: whole, and at places where it is shortened. */
+/** Providers and MCP servers that repeat the secrets sent to them, also at places where the gateway truncates texts. */
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { ogg } from '../support/files.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
+import { until } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
@@ -29,15 +30,37 @@ async function serve(t: Test, handle: Handler): Promise<string> {
 			response.writeHead(status, { 'content-type': type }).end(answer.text)
 		})()
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
-	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	return url
 }
 
-/** Answers with the text of the latest message, in which KEY stands for the key that it got. */
+/** Starts a gateway with the agent `ada`. */
+async function startWithAgent(t: Test, config?: string): Promise<TestGateway> {
+	const gateway = await startGateway({ ...(config !== undefined && { config }) })
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	return gateway
+}
+
+/** Stores a secret, with a grant for the agent. */
+async function grantSecret({ request }: TestGateway, name: string, value: string, reveal = false): Promise<void> {
+	const { status } = await request('POST', '/v1/vault/secrets', { body: { name, value } })
+	const grant = { agent_id: 'ada', secret_id: name, reveal }
+	const granted = await request('POST', '/v1/vault/grants', { body: grant })
+	if (status !== 201 || granted.status !== 201) throw new Error(JSON.stringify(granted.body))
+}
+
+/** Starts a run, and returns it after its end. */
+async function completeRun({ request }: TestGateway, body: object): Promise<Answer> {
+	const { run_id } = (await request('POST', '/v1/agents/ada/runs', { body })).body
+	return eventually(
+		async () => (await request('GET', `/v1/runs/${run_id}`)).body,
+		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
+	)
+}
+
+/** Answers with the text of the latest message, with `KEY` replaced by the API key of the request. */
 const model: Handler = ({ messages }, { authorization }) => {
 	const content = ownWords(String(messages.at(-1).content)).replaceAll(
 		'KEY',
@@ -52,7 +75,7 @@ const model: Handler = ({ messages }, { authorization }) => {
 	}
 }
 
-/** Repeats its header in everything that it says, also where the gateway shortens it. */
+/** Repeats the header X-Key in everything that it returns, also at places where the gateway truncates texts. */
 const mcp: Handler = ({ id, method, params }, headers) => {
 	const key = String(headers['x-key'])
 	const result = (): object => {
@@ -96,7 +119,7 @@ const mcp: Handler = ({ id, method, params }, headers) => {
 	return { type: 'application/json', text: id === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, ...answer }) }
 }
 
-/** Parts of a secret that are too long to be there by chance, each with what stands before it. */
+/** Occurrences of 10 or more characters of the secret, which cannot be a coincidence, each with the text before it. */
 function partsIn(body: Answer, secret: string): string[] {
 	const text = JSON.stringify(body)
 	return Array.from({ length: secret.length - 9 }, (_, at) => text.indexOf(secret.slice(at, at + 10)))
@@ -104,93 +127,74 @@ function partsIn(body: Answer, secret: string): string[] {
 		.map((at) => text.slice(Math.max(0, at - 100), at + 10))
 }
 
-void t.test('an answer that holds the key of its provider', async (t) => {
+void t.test('the API key of a provider is redacted in an answer', async (t) => {
 	const url = await serve(t, model)
-	const gateway = await startGateway({
-		config: `providers:\n  main: { kind: openai, base_url: "${url}/v1", model: m, api_key: ${providerKey} }\n`,
-	})
-	t.teardown(() => gateway.stop())
-	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const { run_id } = (await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'The key is KEY.' } }))
-		.body
-	const run = await ended(gateway, run_id)
+	const config = `providers:\n  main: { kind: openai, base_url: "${url}/v1", model: m, api_key: ${providerKey} }\n`
+	const gateway = await startWithAgent(t, config)
+	const run = await completeRun(gateway, { prompt: 'The key is KEY.' })
 	t.equal(run.answer, 'The key is [redacted:provider:main].')
-	for (const path of [`/v1/runs/${run_id}`, '/v1/agents/ada/runs', '/v1/agents/ada/history', '/v1/audit?limit=500'])
+	for (const path of [`/v1/runs/${run.run_id}`, '/v1/agents/ada/runs', '/v1/agents/ada/history', '/v1/audit?limit=500'])
 		t.strictSame(partsIn((await gateway.request('GET', path)).body, providerKey), [], path)
 })
 
-void t.test('an MCP server that repeats the secret in its header', async (t) => {
+void t.test('a secret header is redacted in everything that an MCP server returns', async (t) => {
 	const url = await serve(t, mcp)
-	const gateway = await startGateway()
-	t.teardown(() => gateway.stop())
-	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const secret = (await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'GRANTED', value: granted } }))
-		.body
-	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: secret.id } })
+	const gateway = await startWithAgent(t)
+	await grantSecret(gateway, 'GRANTED', granted)
 	const headers = { 'x-key': '{{secret:GRANTED}}' }
 	const added = await gateway.request('POST', '/v1/agents/ada/mcp', {
 		body: { name: 'outside', transport: 'http', url: `${url}/mcp`, headers },
 	})
 	const path = `/v1/agents/ada/mcp/${added.body.id}`
-	let server: Answer
-	do server = (await gateway.request('GET', path)).body
-	while (server.status === 'connecting')
-	t.match(server, {
+	t.match(await until(gateway, 'ada', added.body.id, ({ status }) => status !== 'connecting'), {
 		status: 'connected',
 		server: { name: 'a [x-key]', title: 'b [x-key]' },
 		instructions: /^Use \[x-key\] i/,
 		tools: [{ tool: 'mcp__outside__links' }],
 		not_offered: [String],
 	})
-	const { run_id } = (
-		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: '/tool mcp__outside__links {}' } })
-	).body
-	t.match((await ended(gateway, run_id)).answer, /link to the resource n+/)
+	const { run_id, answer } = await completeRun(gateway, { prompt: '/tool mcp__outside__links {}' })
+	t.match(answer, /link to the resource n+/)
 	const audit = await gateway.request('GET', `/v1/audit?run_id=${run_id}`)
 	const [blob] = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(audit.body)) ?? []
 	const file = await gateway.request('GET', `/v1/agents/ada/blobs/${blob}`)
 	t.equal(String(file.body), 'of [redacted]')
 
 	const prompt = '/tool mcp__outside__links {"key": "{{secret:OTHER}}"}'
-	const other = await gateway.request('POST', '/v1/vault/secrets', {
-		body: { name: 'OTHER', value: 'zQ4mW8rT2yK6pL9s' },
-	})
-	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: other.body.id } })
+	await grantSecret(gateway, 'OTHER', 'zQ4mW8rT2yK6pL9s')
 	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })).body
 	const stream = await openStream(`${gateway.url}/v1/events/stream`, { token })
 	t.teardown(() => stream.close())
 	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt } })
 	const { payload } = await stream.waitFor('mcp.failed')
-	t.match(payload.error ?? payload.message, /e{1971}\[redacted\]$/, 'the name was cut, and is hidden all the same')
+	t.match(payload.error ?? payload.message, /e{1971}\[redacted\]$/, 'a value that is truncated is redacted')
 	for (const place of [path, `/v1/runs/${run_id}`, '/v1/agents/ada/history', '/v1/audit?limit=500'])
 		t.strictSame(partsIn((await gateway.request('GET', place)).body, granted), [], place)
 })
 
-void t.test('a transcription server that repeats its key in an error', async (t) => {
+void t.test('the API key is redacted in an error of a transcription server', async (t) => {
 	const url = await serve(t, (_, { authorization }) => ({
 		type: 'text/plain',
 		text: `${'e'.repeat(190)}${authorization?.slice('Bearer '.length)}`,
 		status: 401,
 	}))
-	const gateway = await startGateway({
-		config: `providers:
+	const gateway = await startWithAgent(
+		t,
+		`providers:
   offline: { kind: offline }
   voice: { kind: openai, base_url: "${url}/v1", model: m, api_key: ${providerKey} }
 default_provider: offline
 transcription: { provider: voice, model: whisper-1 }
 `,
-	})
-	t.teardown(() => gateway.stop())
-	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	)
 	const attachments = [{ data: ogg().toString('base64'), name: 'voice.oga' }]
-	const { run_id } = (await gateway.request('POST', '/v1/agents/ada/runs', { body: { attachments } })).body
-	await ended(gateway, run_id)
+	const { run_id } = await completeRun(gateway, { attachments })
 	const { body } = await gateway.request('GET', `/v1/audit?run_id=${run_id}&event_type=message.transcribed`)
 	t.match(body.events[0].payload.error, /status 401: e+/)
 	t.strictSame(partsIn(body, providerKey), [])
 })
 
-void t.test('a provider that repeats in an error what the model was sent', async (t) => {
+void t.test('a revealed secret is redacted in an error of the provider', async (t) => {
 	const server = await startModelServer()
 	t.teardown(() => server.stop())
 	server.on(
@@ -198,24 +202,11 @@ void t.test('a provider that repeats in an error what the model was sent', async
 		{ tools: [{ name: 'vault_read', arguments: { name: 'GRANTED' } }] },
 		{ status: 400, message: `${'m'.repeat(474)}${granted}` },
 	)
-	const gateway = await startGateway({
-		config: `providers:\n  main: { kind: openai, base_url: "${server.url}", model: m, api_key: ${providerKey} }\n`,
-	})
-	t.teardown(() => gateway.stop())
-	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const secret = await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'GRANTED', value: granted } })
-	const grant = { agent_id: 'ada', secret_id: secret.body.id, reveal: true }
-	await gateway.request('POST', '/v1/vault/grants', { body: grant })
-	const { run_id } = (await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'read it' } })).body
-	const run = await ended(gateway, run_id)
+	const config = `providers:\n  main: { kind: openai, base_url: "${server.url}", model: m, api_key: ${providerKey} }\n`
+	const gateway = await startWithAgent(t, config)
+	await grantSecret(gateway, 'GRANTED', granted, true)
+	const run = await completeRun(gateway, { prompt: 'read it' })
 	t.match(run.error.message, /^main \(m\): 400 m{474}\[redacted:GRANTED\]$/)
-	for (const path of [`/v1/runs/${run_id}`, '/v1/audit?limit=500'])
+	for (const path of [`/v1/runs/${run.run_id}`, '/v1/audit?limit=500'])
 		t.strictSame(partsIn((await gateway.request('GET', path)).body, granted), [], path)
 })
-
-async function ended({ request }: TestGateway, run_id: string): Promise<Answer> {
-	return eventually(
-		async () => (await request('GET', `/v1/runs/${run_id}`)).body,
-		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-	)
-}

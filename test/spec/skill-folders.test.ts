@@ -1,20 +1,20 @@
-/** Skills of several files: from the forms in which they are published, to a model that reads all of them. */
+/** Skills of several files: installed from archives, JSON and URLs, reviewed, and read by a model. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { digestOfListing, listingOf, sha256 } from '../../plugins/skills/folder/digest.ts'
 import { tarGzOf, tarOf, zipOf } from '../support/archives.ts'
 import type { ArchiveFile } from '../support/archives.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 import { startReadingModel } from '../support/reading-model.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { published } from '../support/published-skills.ts'
 import { programText, skillText } from '../support/skills.ts'
-import { gzipSync } from 'node:zlib'
 
-/** Shows and changes what is stored, behind the gateway's back. */
+/** Lists and overwrites records directly in the store. */
 const tamper = `export default {
 	name: 'tamper',
 	needs: ['auth', 'agents'],
@@ -52,19 +52,15 @@ function call(method: string, path: string, body?: unknown): Promise<Reply<Answe
 	return gateway.request(method, path, body === undefined ? {} : { body })
 }
 
-async function make(name: string, config?: object): Promise<string> {
+async function createAgent(name: string, config?: object): Promise<string> {
 	await call('POST', '/v1/agents', { name, ...(config && { config }) })
 	return name
 }
 
-async function send(agent: string, bytes: Buffer, type: string, path?: string): Promise<Reply<Answer>> {
+function send(agent: string, body: Buffer, type: string, path?: string): Promise<Reply<Answer>> {
 	const query = path === undefined ? '' : `?path=${encodeURIComponent(path)}`
-	const response = await fetch(`${gateway.url}/v1/agents/${agent}/skills/install${query}`, {
-		method: 'POST',
-		headers: { 'content-type': type },
-		body: new Uint8Array(bytes),
-	})
-	return { status: response.status, body: await response.json() } as Reply<Answer>
+	const headers = { 'content-type': type }
+	return gateway.request('POST', `/v1/agents/${agent}/skills/install${query}`, { body, headers })
 }
 
 const sendZip = (agent: string, files: readonly ArchiveFile[], path?: string): Promise<Reply<Answer>> =>
@@ -80,8 +76,8 @@ const fileOf = (agent: string, id: string, path: string): Promise<Reply<Answer>>
 
 const document = (name = 'demo'): ArchiveFile => ({ name: 'SKILL.md', content: skillText(name, 'Read a.md.') })
 
-void t.test('ten skills of published shapes install unchanged, and a model reads every file', async (t) => {
-	const agent = await make('reader', { limits: { steps: 200 } })
+void t.test('ten skills in published layouts install unchanged, and a model reads every file', async (t) => {
+	const agent = await createAgent('reader', { limits: { steps: 200 } })
 	const ada = await follow(t, gateway, agent)
 	t.equal(published.length, 10)
 	for (const { name, files, prefix = '' } of published) {
@@ -95,7 +91,7 @@ void t.test('ten skills of published shapes install unchanged, and a model reads
 			reviews.push(await review(agent, form.body.id))
 		}
 		const [first = {}, ...others] = reviews
-		for (const other of others) t.strictSame(other.digest, first.digest, `${name}: one digest whatever the form`)
+		for (const other of others) t.strictSame(other.digest, first.digest, `${name}: the same digest in each form`)
 		t.equal(
 			first.size,
 			files.reduce((sum, file) => sum + Buffer.from(file.content ?? '').length, 0),
@@ -125,21 +121,21 @@ void t.test('ten skills of published shapes install unchanged, and a model reads
 	t.strictSame(
 		(await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes'] })).body,
 		[],
-		'nothing is left of them',
+		'no file remains in the store',
 	)
 	t.strictSame((await call('POST', `/v1/tamper/${agent}`, { key: ['skill-files'] })).body, [])
 })
 
 void t.test(
-	'an archive that two readers could read differently, or that leads out of its folder, is refused',
+	'an archive that readers may interpret differently, or with a path outside its folder, is rejected',
 	async (t) => {
-		const agent = await make('hostile')
+		const agent = await createAgent('hostile')
 		const many = Array.from({ length: 201 }, (_, n) => ({ name: `f/${n}.md`, content: 'x' }))
 		const zeros = Buffer.alloc(9 * 1024 * 1024)
 		const cases: [string, ArchiveFile[], RegExp][] = [
-			['a path upwards', [document(), { name: '../evil.md', content: 'x' }], /invalid relative path|leads out/],
+			['a parent path', [document(), { name: '../evil.md', content: 'x' }], /invalid relative path|leads out/],
 			[
-				'a path upwards within',
+				'a parent path within a path',
 				[document(), { name: 'a/../../evil.md', content: 'x' }],
 				/invalid relative path|leads out/,
 			],
@@ -152,15 +148,15 @@ void t.test(
 			],
 			['two documents', [document(), document('other')], /occurs twice/],
 			[
-				'two cases',
+				'names that differ only in case',
 				[document(), { name: 'A.md', content: '1' }, { name: 'a.md', content: '2' }],
 				/same on some systems/,
 			],
 			['SKILL.md and skill.md', [document(), { ...document(), name: 'skill.md' }], /occurs twice|same on some/],
-			['two normal forms', [document(), { name: '\u00e9.md' }, { name: 'e\u0301.md' }], /occurs twice/],
-			['wide letters', [document(), { name: 'ab.md' }, { name: '\uff41b.md' }], /same on some systems/],
+			['two Unicode normal forms', [document(), { name: '\u00e9.md' }, { name: 'e\u0301.md' }], /occurs twice/],
+			['full-width letters', [document(), { name: 'ab.md' }, { name: '\uff41b.md' }], /same on some systems/],
 			[
-				'a file that is a folder',
+				'a path that is a file and a folder',
 				[document(), { name: 'a', content: '1' }, { name: 'a/b', content: '2' }],
 				/a file and a folder/,
 			],
@@ -168,15 +164,14 @@ void t.test(
 			['a control character', [document(), { name: 'a\nb.md', content: '1' }], /invisible/],
 			['a long path', [document(), { name: `${'d'.repeat(200)}/${'e'.repeat(210)}`, content: '1' }], /longer than/],
 			['a deep path', [document(), { name: `${'d/'.repeat(17)}a`, content: '1' }], /deep/],
-			['201 files more', [document(), ...many], /202 files; at most 200/],
+			['201 more files', [document(), ...many], /202 files; at most 200/],
 			['9 MiB of zeros', [document(), { name: 'zeros', content: zeros }], /more than 8 MiB/],
 			['no document', [{ name: 'README.md', content: 'x' }], /no SKILL\.md/],
 			['a document that is a link', [{ name: 'SKILL.md', type: '2', target: 'other.md' }], /no SKILL\.md/],
 		]
 		for (const [what, files, says] of cases) {
-			refused(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says })
-			refused(t, await sendTar(agent, files), { status: 400, code: 'skill_invalid', says })
-			t.pass(what)
+			refused(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says }, what)
+			refused(t, await sendTar(agent, files), { status: 400, code: 'skill_invalid', says }, what)
 		}
 		const zips: [ArchiveFile[], RegExp][] = [
 			[[document(), { name: 'a', content: zeros, size: 10 }], /too many bytes|more than 8|not match|inconsistent/i],
@@ -211,8 +206,8 @@ void t.test(
 	},
 )
 
-void t.test('links, devices and clutter are left out, and the review names them', async (t) => {
-	const agent = await make('links')
+void t.test('links, devices and system files are not installed; the review lists links and devices', async (t) => {
+	const agent = await createAgent('links')
 	const files: ArchiveFile[] = [
 		{ name: 'demo/', type: '5' },
 		{ ...document(), name: 'demo/SKILL.md' },
@@ -239,8 +234,8 @@ void t.test('links, devices and clutter are left out, and the review names them'
 	}
 })
 
-void t.test('of several skills in an archive, the path names one', async (t) => {
-	const agent = await make('several')
+void t.test('the path selects one of several skills in an archive', async (t) => {
+	const agent = await createAgent('several')
 	const files: ArchiveFile[] = [
 		{ name: 'repo-main/README.md', content: 'x' },
 		{ ...document('one'), name: 'repo-main/skills/one/SKILL.md' },
@@ -272,8 +267,8 @@ void t.test('of several skills in an archive, the path names one', async (t) => 
 	refused(t, await sendZip(agent, files, '../skills/one'), { status: 400, code: 'skill_invalid', says: /leads out/ })
 })
 
-void t.test('the digest is of every path and byte, and what sha256sum prints', async (t) => {
-	const agent = await make('digests')
+void t.test('the digest covers every path and byte, as the output of sha256sum does', async (t) => {
+	const agent = await createAgent('digests')
 	const files = [
 		document(),
 		{ name: 'b/x.md', content: '1' },
@@ -290,7 +285,7 @@ void t.test('the digest is of every path and byte, and what sha256sum prints', a
 	t.equal(
 		await digest([document()]),
 		sha256(document().content ?? ''),
-		'that of a single document is that of its bytes',
+		'the digest of a single document is that of its bytes',
 	)
 	const others = await Promise.all([
 		digest([document(), { name: 'b/x.md', content: '12' }, { name: 'B.md', content: '' }]),
@@ -300,8 +295,8 @@ void t.test('the digest is of every path and byte, and what sha256sum prints', a
 	t.equal(new Set(others).size, 3)
 })
 
-void t.test('a review compares the revisions file by file, and scans all of them', async (t) => {
-	const agent = await make('revisions')
+void t.test('a review compares revisions file by file, and scans every file', async (t) => {
+	const agent = await createAgent('revisions')
 	const before = [
 		document(),
 		{ name: 'a.md', content: 'One.\n' },
@@ -340,56 +335,44 @@ void t.test('a review compares the revisions file by file, and scans all of them
 	t.ok(found.includes('tool executable 1'))
 })
 
-void t.test('a model reads only what is active, approved and unchanged', async (t) => {
-	const agent = await make('walls')
-	const other = await make('other')
+void t.test('a model reads only files that are active, approved and unchanged', async (t) => {
+	const agent = await createAgent('walls')
+	const other = await createAgent('other')
 	const files = [document('walls'), { name: 'a.md', content: 'The first.' }]
 	const { id } = (await sendZip(agent, files)).body
-	const ran = async (who: string): Promise<string> => {
-		const runner = await follow(t, gateway, who)
-		const { run_id } = (await call('POST', `/v1/agents/${who}/runs`, { prompt: 'Use skill_walls' })).body
-		await runner.ended(run_id)
-		return model.answers.get('skill_walls') ?? ''
-	}
-	const reset = (): void => {
+	/** What the model reads in a run that uses the skill. */
+	const textsReadBy = async (name: string): Promise<[path: string, text: string][]> => {
 		model.answers.clear()
 		model.texts.clear()
 		model.errors.length = 0
+		const runner = await follow(t, gateway, name)
+		await runner.ended(await runner.start('Use skill_walls'))
+		return [...model.texts]
 	}
-	reset()
-	await ran(agent)
-	t.strictSame([...model.texts], [], 'not in quarantine')
+	t.strictSame(await textsReadBy(agent), [], 'none in quarantine')
 	await approve(agent, id)
-	reset()
-	await ran(other)
-	t.strictSame([...model.texts], [], 'not of another agent')
+	t.strictSame(await textsReadBy(other), [], 'none of another agent')
 	refused(t, await fileOf(other, id, 'a.md'), { status: 404, code: 'not_found' })
 	refused(t, await fileOf(agent, id, '../a.md'), { status: 404, code: 'not_found' })
-	reset()
-	await ran(agent)
-	t.strictSame([...model.texts], [['walls/a.md', 'The first.']])
+	t.strictSame(await textsReadBy(agent), [['walls/a.md', 'The first.']])
 
 	const next = (await sendZip(agent, [document('walls'), { name: 'a.md', content: 'The second.' }])).body
-	reset()
-	await ran(agent)
-	t.strictSame([...model.texts], [['walls/a.md', 'The first.']], 'the active revision')
+	t.strictSame(await textsReadBy(agent), [['walls/a.md', 'The first.']], 'the active revision')
 	const reviewed = await review(agent, next.id)
 	await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes', next.id, '0'], text: 'The thirds.' })
 	const path = `/v1/agents/${agent}/skills/${next.id}/approve`
 	refused(t, await call('POST', path, { digest: reviewed.digest }), { status: 409, code: 'digest_mismatch' })
 
 	await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes', id, '0'], text: 'The fourth' })
-	reset()
-	await ran(agent)
-	t.strictSame([...model.texts], [], 'not what was changed after the approval')
+	t.strictSame(await textsReadBy(agent), [], 'none that changed after the approval')
 	t.match(model.errors, [/differs from the approved one/])
-	const [back] = (await call('GET', `/v1/agents/${agent}/skills`)).body
-	t.match(back, { id, status: 'quarantined' })
-	t.not((await review(agent, id)).digest, sha256(''), 'it can be reviewed as it is now')
+	const [changed] = (await call('GET', `/v1/agents/${agent}/skills`)).body
+	t.match(changed, { id, status: 'quarantined' })
+	t.not((await review(agent, id)).digest, sha256(''), 'a review returns the current files')
 })
 
-void t.test('the files of a skill that is denied to the agent are not read', async (t) => {
-	const agent = await make('denied', { provider: 'offline', tools: { deny: ['skill:secret'] } })
+void t.test('an agent cannot read the files of a denied skill', async (t) => {
+	const agent = await createAgent('denied', { provider: 'offline', tools: { deny: ['skill:secret'] } })
 	const ada = await follow(t, gateway, agent)
 	for (const name of ['open', 'secret']) {
 		const { body } = await sendZip(agent, [document(name), { name: 'a.md', content: `The text of ${name}.` }])
@@ -406,8 +389,8 @@ void t.test('the files of a skill that is denied to the agent are not read', asy
 	t.match(await read('open'), /there is no skill .*; yours are none/)
 })
 
-void t.test('a program names its other files behind its result, and a model reads them', async (t) => {
-	const agent = await make('programmer')
+void t.test("a list of the skill's other files follows the result of a program, and a model reads them", async (t) => {
+	const agent = await createAgent('programmer')
 	const ada = await follow(t, gateway, agent)
 	const program = { name: 'SKILL.md', content: programText('counter', 'return { sum: 3 }') }
 	const { body } = await sendZip(agent, [program, { name: 'table.md', content: 'one, two' }])
@@ -420,8 +403,8 @@ void t.test('a program names its other files behind its result, and a model read
 	t.equal(model.texts.get('counter/table.md'), 'one, two')
 })
 
-void t.test('a file that is read in parts keeps the character between two of them', async (t) => {
-	const agent = await make('parts')
+void t.test('reading a file in parts keeps the character at a boundary', async (t) => {
+	const agent = await createAgent('parts')
 	const ada = await follow(t, gateway, agent)
 	const content = `${'x'.repeat(15_999)}😀, and the end`
 	const { body } = await sendZip(agent, [document('parted'), { name: 'a.md', content }])
@@ -430,8 +413,8 @@ void t.test('a file that is read in parts keeps the character between two of the
 	t.equal(model.texts.get('parted/a.md'), content)
 })
 
-void t.test('an address may be that of an archive, or of the page of a folder', async (t) => {
-	const agent = await make('addresses')
+void t.test('a URL may be that of an archive, or of the page of a folder', async (t) => {
+	const agent = await createAgent('addresses')
 	const repository = [
 		{ ...document('paged'), name: 'tools-v1/skills/paged/SKILL.md' },
 		{ name: 'tools-v1/skills/paged/a.md', content: 'x' },
@@ -449,9 +432,8 @@ void t.test('an address may be that of an archive, or of the page of a folder', 
 		const [type, bytes] = answers[url] ?? ['text/html', Buffer.from('<html>')]
 		response.setHeader('content-type', type).end(bytes)
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => server.close())
-	const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { url: base, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	const from = (path: string, more = {}): Promise<Reply<Answer>> =>
 		call('POST', `/v1/agents/${agent}/skills/install`, { url: base + path, ...more })
 	for (const [path, more] of [
@@ -476,8 +458,8 @@ void t.test('an address may be that of an archive, or of the page of a folder', 
 		refused(t, await from(path), { status: 400, code, says })
 })
 
-void t.test('files of a request follow the same rules, and the skills of an agent have a limit of bytes', async (t) => {
-	const agent = await make('limits')
+void t.test('files in a request follow the same rules, and the skills of an agent have a size limit', async (t) => {
+	const agent = await createAgent('limits')
 	const path = `/v1/agents/${agent}/skills/install`
 	const text = skillText('json', 'x')
 	const post = (files: unknown[], more = {}): Promise<Reply<Answer>> => call('POST', path, { files, ...more })

@@ -1,11 +1,11 @@
-/** The program that a review shows is the one that runs, and a document in which it could be another one is not taken. */
+/** The program that a review returns is the one that runs. A document with an ambiguous program is rejected. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
@@ -44,7 +44,7 @@ void t.test('the review returns the program, character for character', async (t)
 	t.match((await ada.call(`skills/${instructions.id}`)).body, { program: null, program_line: null, runtime: null })
 })
 
-void t.test('a document with another or a hidden program is refused', async (t) => {
+void t.test('a document with a second or hidden program is rejected', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	for (const [what, body, says] of [
 		['pre', `<pre>\n${HIDDEN}</pre>\n\n${PROGRAM}`, /line 6: HTML can hide a program.*remove <pre>/],
@@ -61,7 +61,7 @@ void t.test('a document with another or a hidden program is refused', async (t) 
 	t.strictSame((await bea.call('skills')).body, [])
 })
 
-/** Makes every skill active, and takes away what tells that they were checked, as in a home of version 0.1.0. */
+/** Makes the store that of version 0.1.0: the skill `two` has a second program, and no record of the rules that were applied. */
 const older = `export default {
 	name: 'older',
 	needs: ['agents'],
@@ -83,7 +83,7 @@ const older = `export default {
 	},
 }`
 
-/** From the log: it may come before anybody can listen. */
+/** From the audit log, since the event may precede the first subscription. */
 async function firstViolation({ request }: TestGateway): Promise<Answer> {
 	return eventually(async () => (await request('GET', '/v1/audit?event_type=security.violation')).body.events[0])
 }
@@ -91,7 +91,7 @@ async function firstViolation({ request }: TestGateway): Promise<Answer> {
 void t.test('skills of version 0.1.0 keep working, or are reported with what to change', async (t) => {
 	const home = makeHome({ config: DEFAULTS, files: { 'plugins/older/index.js': older } })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	const within = async (config: string, work: (gateway: TestGateway) => Promise<void>): Promise<void> => {
+	const withGateway = async (config: string, work: (gateway: TestGateway) => Promise<void>): Promise<void> => {
 		writeFileSync(join(home, 'config/gateway.yaml'), config)
 		const started = await startGateway({ home })
 		try {
@@ -100,13 +100,13 @@ void t.test('skills of version 0.1.0 keep working, or are reported with what to 
 			await started.stop()
 		}
 	}
-	await within(DEFAULTS, async (before) => {
+	await withGateway(DEFAULTS, async (before) => {
 		await before.request('POST', '/v1/agents', { body: { name: 'ada' } })
 		await addSkill(before, 'ada', text('one', PROGRAM))
 		await addSkill(before, 'ada', text('two', `${PROGRAM}\n<!-- second -->\n`))
 	})
-	await within('plugins: {skills: false, older: true}\n', async () => {})
-	await within(DEFAULTS, async (after) => {
+	await withGateway('plugins: {skills: false, older: true}\n', async () => {})
+	await withGateway(DEFAULTS, async (after) => {
 		const ada = await follow(t, after, 'ada')
 		t.match((await firstViolation(after)).payload, {
 			skill: 'two',
@@ -128,28 +128,24 @@ void t.test('skills of version 0.1.0 keep working, or are reported with what to 
 	})
 })
 
-void t.test(
-	'an address may answer application/octet-stream for a file that ends in .md, and for no other',
-	async (t) => {
-		const cleo = await follow(t, gateway, 'cleo')
-		const server = createServer((request, response) => {
-			const octets = Buffer.from([0x2d, 0xff, 0xfe])
-			response.writeHead(200, { 'content-type': 'application/octet-stream' })
-			response.end(request.url === '/binary.md' ? octets : programText('fetched', 'return 1'))
-		})
-		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-		t.teardown(() => server.close())
-		const install = (path: string): ReturnType<Followed['call']> =>
-			cleo.call('skills/install', { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}` })
-		for (const path of ['/SKILL.md', '/skill.MD?raw=1'])
-			t.match(await install(path), { status: 201, body: { name: 'fetched' } }, path)
-		for (const path of ['/SKILL', '/SKILL.md.zip', '/?SKILL.md'])
-			refused(
-				t,
-				await install(path),
-				{ status: 400, code: 'invalid_request', path: 'url', says: /application\/octet-stream/ },
-				path,
-			)
-		refused(t, await install('/binary.md'), { status: 400, code: 'skill_invalid', says: /not UTF-8/ })
-	},
-)
+void t.test('application/octet-stream is accepted only for a URL whose path ends in .md', async (t) => {
+	const cleo = await follow(t, gateway, 'cleo')
+	const server = createServer((request, response) => {
+		const octets = Buffer.from([0x2d, 0xff, 0xfe])
+		response.writeHead(200, { 'content-type': 'application/octet-stream' })
+		response.end(request.url === '/binary.md' ? octets : programText('fetched', 'return 1'))
+	})
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	const install = (path: string): ReturnType<Followed['call']> => cleo.call('skills/install', { url: url + path })
+	for (const path of ['/SKILL.md', '/skill.MD?raw=1'])
+		t.match(await install(path), { status: 201, body: { name: 'fetched' } }, path)
+	for (const path of ['/SKILL', '/SKILL.md.zip', '/?SKILL.md'])
+		refused(
+			t,
+			await install(path),
+			{ status: 400, code: 'invalid_request', path: 'url', says: /application\/octet-stream/ },
+			path,
+		)
+	refused(t, await install('/binary.md'), { status: 400, code: 'skill_invalid', says: /not UTF-8/ })
+})

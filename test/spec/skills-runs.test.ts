@@ -1,4 +1,4 @@
-/** What skills do during runs, and what they may not do. Runs are the offline provider's: a line `/tool NAME {json}` is a call. */
+/** What skills can and cannot do in runs. The runs use the offline provider, to which a line `/tool NAME {json}` is a tool call. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -11,7 +11,7 @@ import type { Followed } from '../support/runs.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
 import { openStream } from '../support/sse.ts'
 
-/** Writes over a stored document behind the gateway's back. */
+/** Overwrites or deletes a document directly in the store. */
 const tamper = `export default {
 	name: 'tamper',
 	needs: ['auth', 'agents'],
@@ -36,33 +36,31 @@ const gateway = await startGateway({
 })
 t.teardown(() => gateway.stop())
 
-const waits = ['skill.completed', 'skill.failed', 'primitive.failed']
+const ends = ['skill.completed', 'skill.failed', 'primitive.failed']
 
-/** Makes one call by the offline provider; answers with the event of its end, and all events of the run. */
+/** Calls a tool in a run. Returns the final event of the call, and the run's event types without those of the run and the model. */
 async function use(agent: Followed, name: string, args: object = {}): Promise<{ end: EventEnvelope; types: string[] }> {
 	const run_id = await agent.start(`/tool ${name} ${JSON.stringify(args)}`)
 	await agent.ended(run_id)
 	const events = agent.eventsOf(run_id)
-	const end = events.findLast((event) => waits.includes(event.event_type))
+	const end = events.findLast((event) => ends.includes(event.event_type))
 	if (!end) throw new Error(`no end of ${name}: ${agent.typesOf(run_id).join(' ')}`)
 	const noise = /^(?:run|message|model)\./
 	return { end, types: agent.typesOf(run_id).filter((type) => !noise.test(type)) }
 }
 
-async function denied(
+async function failsWith(
 	t: Test,
 	agent: Followed,
 	name: string,
 	code: string,
 	says: RegExp,
 	args: object = {},
-): Promise<string[]> {
-	const { end, types } = await use(agent, name, args)
-	t.match(end.payload, { code, message: says }, name)
-	return types
+): Promise<void> {
+	t.match((await use(agent, name, args)).end.payload, { code, message: says }, name)
 }
 
-void t.test('instructions are what a model gets to read', async (t) => {
+void t.test('a skill without a program returns its instructions', async (t) => {
 	const ada = await follow(t, gateway, 'reader')
 	await addSkill(gateway, 'reader', skillText('house "rules"', '# Rules\n\nBe kind.'))
 	const plain = await use(ada, 'skill_house-rules')
@@ -83,7 +81,7 @@ void t.test('instructions are what a model gets to read', async (t) => {
 	)
 })
 
-void t.test('a program answers with text or JSON, under each of its names', async (t) => {
+void t.test('a program returns text or JSON, and can be called by each of its names', async (t) => {
 	const ada = await follow(t, gateway, 'caller')
 	const head = 'parameters:\n  - {name: a, type: number, required: true}\n  - {name: b, type: number, default: 1}'
 	const { id } = await addSkill(gateway, 'caller', programText('Add up', 'return { sum: args.a + args.b }', head))
@@ -94,7 +92,7 @@ void t.test('a program answers with text or JSON, under each of its names', asyn
 	}
 	t.match((await use(ada, 'Add up', { a: 2 })).end.payload.result, '{"sum":3}', 'a default')
 	for (const args of [{}, { a: '1' }, { a: 1, c: 2 }, { a: null }, { a: 1, toString: 2 }])
-		await denied(t, ada, 'Add up', 'invalid_arguments', /are wrong/, args)
+		await failsWith(t, ada, 'Add up', 'invalid_arguments', /are wrong/, args)
 
 	const typed = skillText(
 		'typed',
@@ -105,18 +103,18 @@ void t.test('a program answers with text or JSON, under each of its names', asyn
 	t.equal((await use(ada, 'typed')).end.payload.result, 'as')
 })
 
-void t.test('a program that fails or runs over its limits fails alone', async (t) => {
+void t.test('a program that throws fails its call, not the run', async (t) => {
 	const ada = await follow(t, gateway, 'failing')
 	await addSkill(gateway, 'failing', programText('broken', 'svc.log("so far", 1)\nthrow new Error("no such thing")'))
 	const { end, types } = await use(ada, 'broken')
 	t.strictSame(types, ['skill.invoked', 'skill.logged', 'skill.failed'])
-	t.match(end.payload, { code: 'skill_failed', message: /no such thing.*line 9/ }, "the document's own line")
+	t.match(end.payload, { code: 'skill_failed', message: /no such thing.*line 9/ }, 'the line in the document')
 	const logged = ada.stream.events.find((event) => event.event_type === 'skill.logged')
 	t.match(logged?.payload, { skill: 'broken', lines: ['so far 1'] })
-	t.equal((await ada.read(String(end.run_id))).status, 'completed', 'the run goes on')
+	t.equal((await ada.read(String(end.run_id))).status, 'completed', 'the run continues')
 })
 
-void t.test('what is in quarantine, was removed or belongs to another has no way in', async (t) => {
+void t.test('a skill that is quarantined, removed or of another agent cannot be called', async (t) => {
 	const ada = await follow(t, gateway, 'guarded')
 	await follow(t, gateway, 'neighbour')
 	const evil = programText('spy', 'return "RAN"')
@@ -126,7 +124,7 @@ void t.test('what is in quarantine, was removed or belongs to another has no way
 	const nested =
 		'const f = (n) => svc.primitive(n, {}).then(() => "RAN", (e) => e.code)\nreturn [await f("spy"), await f("skill_spy")]'
 	await addSkill(gateway, 'guarded', programText('opener', nested, head))
-	const tryAll = async (about: string): Promise<void> => {
+	const assertUnknown = async (about: string): Promise<void> => {
 		for (const name of ['spy', 'skill_spy', id]) {
 			const { end, types } = await use(ada, name)
 			t.match(end.payload, { code: 'tool_unknown' }, `${about}: ${name}`)
@@ -136,19 +134,23 @@ void t.test('what is in quarantine, was removed or belongs to another has no way
 		}
 		t.equal((await use(ada, 'opener')).end.payload.result, '["tool_unknown","tool_unknown"]', about)
 	}
-	await tryAll('in quarantine')
+	await assertUnknown('in quarantine')
 	const { digest } = (await ada.call(`skills/${id}`)).body
 	await ada.call(`skills/${id}/approve`, { digest })
 	t.equal((await use(ada, 'spy')).end.payload.result, 'RAN')
-	t.equal((await use(ada, 'opener')).end.payload.result, '["tool_unknown","tool_unknown"]', 'a skill is no primitive')
+	t.equal(
+		(await use(ada, 'opener')).end.payload.result,
+		'["tool_unknown","tool_unknown"]',
+		'a program cannot call a skill as a primitive',
+	)
 
 	await installSkill(gateway, 'guarded', programText('spy', 'return "NEW"'))
-	t.equal((await use(ada, 'spy')).end.payload.result, 'RAN', 'the revision that was approved runs')
+	t.equal((await use(ada, 'spy')).end.payload.result, 'RAN', 'the approved revision runs')
 	await gateway.request('DELETE', `/v1/agents/guarded/skills/${id}`)
-	await tryAll('removed, with a revision in quarantine')
+	await assertUnknown('removed, with a revision in quarantine')
 })
 
-void t.test('a program uses the primitives that it declares, with events of their own', async (t) => {
+void t.test('a program calls the primitives that it declares, each call with its events', async (t) => {
 	const ada = await follow(t, gateway, 'using')
 	const code = `
 	await svc.primitive('memory.stm_write', { key: 'k', value: args.value })
@@ -159,18 +161,18 @@ void t.test('a program uses the primitives that it declares, with events of thei
 	await addSkill(gateway, 'using', programText('remember', code, head))
 	const { end, types } = await use(ada, 'remember', { value: 'kept' })
 	t.equal(end.payload.result, 'kept')
-	const one = ['primitive.called', 'primitive.result']
-	t.strictSame(types, ['skill.invoked', ...one, ...one, 'skill.completed'])
+	const call = ['primitive.called', 'primitive.result']
+	t.strictSame(types, ['skill.invoked', ...call, ...call, 'skill.completed'])
 	const called = ada.stream.events.filter((event) => event.event_type === 'primitive.called')
 	t.match(called[0]?.payload, { primitive: 'memory.stm_write', arguments: '{"key":"k","value":"kept"}' })
 	t.equal(new Set(called.map((event) => event.payload.call_id)).size, 2)
 
 	const wrong = programText('wrong', `return svc.primitive('memory.stm_write', { key: 5 })`, head)
 	await addSkill(gateway, 'using', wrong)
-	await denied(t, ada, 'wrong', 'skill_failed', /arguments of memory\.stm_write are wrong/, { value: '' })
+	await failsWith(t, ada, 'wrong', 'skill_failed', /arguments of memory\.stm_write are wrong/, { value: '' })
 })
 
-void t.test('a program may not use what it does not declare, whatever the agent may do', async (t) => {
+void t.test('a program cannot use undeclared primitives, hosts and secrets, even if the agent may', async (t) => {
 	const ada = await follow(t, gateway, 'undeclared')
 	const code = `
 	const tell = (promise) => promise.then(() => 'WORKED', (error) => error.code)
@@ -206,7 +208,7 @@ void t.test('a program may not use what it does not declare, whatever the agent 
 		'invalid_request',
 		'permission_denied',
 	])
-	t.notOk(types.includes('run.paused') || types.includes('question.asked'), 'a skill asks nobody')
+	t.notOk(types.includes('run.paused') || types.includes('question.asked'), 'a skill cannot ask a question')
 	t.notOk(types.includes('vault.accessed'))
 	const violations = ada.stream.events.filter((event) => event.event_type === 'security.violation')
 	t.match(
@@ -226,7 +228,7 @@ void t.test('a program may not use what it does not declare, whatever the agent 
 })
 
 void t.test(
-	'a program gets the secrets that it declares and the agent was granted, and nobody else sees them',
+	'a program gets the secrets that it declares and its agent was granted, and they appear nowhere else',
 	async (t) => {
 		const ada = await follow(t, gateway, 'secretive')
 		const value = 'a value that must not show 4711'
@@ -237,13 +239,13 @@ void t.test(
 	svc.log('the key is', own)
 	return { length: own.length, leak: own, same: args.key === own }`
 		await addSkill(gateway, 'secretive', programText('keyed', code, head))
-		await denied(t, ada, 'keyed', 'skill_failed', /SKILL_KEY/, { key: 'x' })
+		await failsWith(t, ada, 'keyed', 'skill_failed', /SKILL_KEY/, { key: 'x' })
 		t.ok(ada.stream.events.some((event) => event.event_type === 'vault.denied'))
 
 		await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'secretive', secret_id: id } })
 		const { end } = await use(ada, 'keyed', { key: '{{secret:SKILL_KEY}}' })
 		const { length, same, leak } = JSON.parse(String(end.payload.result))
-		t.strictSame([length, same], [value.length, true], 'a handle in the arguments is the value in the program')
+		t.strictSame([length, same], [value.length, true], 'a handle in the arguments is replaced by the value')
 		t.equal(leak, '[redacted:SKILL_KEY]')
 		const audit = (await gateway.request('GET', '/v1/audit?agent_id=secretive&limit=500')).body
 		t.notMatch(JSON.stringify([audit, ada.stream.events, await ada.read(String(end.run_id))]), value)
@@ -251,13 +253,13 @@ void t.test(
 		const inText = await gateway.request('POST', '/v1/agents/secretive/skills/install', {
 			body: { content: skillText('leaky', `The key is ${value}.`) },
 		})
-		t.equal(inText.status, 201, 'no answer tells whether a text holds a secret')
+		t.equal(inText.status, 201, 'the response does not reveal that the text contains a secret')
 		const review = (await gateway.request('GET', `/v1/agents/secretive/skills/${inText.body.id}`)).body
-		t.match(review.markdown, value, 'who wrote it reads it as it was written')
+		t.match(review.markdown, value, 'the review returns the document unredacted')
 	},
 )
 
-void t.test('what is stored must be what was approved, or it does not run', async (t) => {
+void t.test('a skill that differs from the approved one does not run', async (t) => {
 	const ada = await follow(t, gateway, 'tampered')
 	const good = programText('honest', 'return "approved"')
 	const evil = programText('honest', 'return "EVIL"')
@@ -276,7 +278,7 @@ void t.test('what is stored must be what was approved, or it does not run', asyn
 	t.equal(skill.status, 'quarantined')
 	t.strictSame((await gateway.request('GET', '/v1/agents/tampered')).body.skills, [])
 
-	// It is reviewed as it is now; or the old text comes back, and then its digest does.
+	// A review returns the current text. If the old text is restored, only its digest can be approved.
 	const review = (await ada.call(`skills/${id}`)).body
 	t.equal(review.markdown, evil)
 	await gateway.request('POST', `/v1/tamper/tampered/${id}`, { body: { text: good } })
@@ -287,7 +289,7 @@ void t.test('what is stored must be what was approved, or it does not run', asyn
 
 	await gateway.request('POST', `/v1/tamper/tampered/${id}`, { body: { text: null } })
 	t.match((await use(ada, 'honest')).end.payload, { code: 'permission_denied' })
-	t.strictSame((await ada.call('skills')).body, [], 'nothing is left of it')
+	t.strictSame((await ada.call('skills')).body, [], 'the skill is removed')
 
 	const other = await installSkill(gateway, 'tampered', skillText('waiting', 'Text.'))
 	await gateway.request('POST', `/v1/tamper/tampered/${other.id}`, { body: { text: 'no skill at all' } })
@@ -323,7 +325,7 @@ void t.test('removing a skill ends its calls, and stopping a run ends its skills
 	t.equal(ada.typesOf(second).at(-1), 'run.stopped')
 })
 
-void t.test('a change of the settings lets calls that are under way end', async (t) => {
+void t.test('a change of the settings does not interrupt calls', async (t) => {
 	const ada = await follow(t, gateway, 'reloaded')
 	const code = `
 	for (let n = 0; n < 500; n++) {
@@ -345,10 +347,10 @@ void t.test('a change of the settings lets calls that are under way end', async 
 	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'reloaded', secret_id: body.id } })
 	await ada.ended(run_id)
 	t.equal((await ada.heard(run_id, 'skill.completed')).payload.result, 'gone')
-	t.equal((await use(ada, 'wait')).end.payload.result, 'gone', 'and the new instance takes the next')
+	t.equal((await use(ada, 'wait')).end.payload.result, 'gone', 'the new instance executes the next call')
 })
 
-void t.test('two names that would make the same tool are told apart', async (t) => {
+void t.test('skills whose names map to the same tool get different tools', async (t) => {
 	const ada = await follow(t, gateway, 'twins')
 	const tools: string[] = []
 	for (const name of ['my skill', 'My-Skill', '我的技能', '你的技能']) {
@@ -365,7 +367,7 @@ void t.test('two names that would make the same tool are told apart', async (t) 
 	const { id, tool } = (
 		await ada.call(`skills/${(await installSkill(gateway, 'twins', skillText('My-Skill', 'x'))).id}`)
 	).body
-	t.equal(tool, tools[1], 'a revision keeps the tool of its name')
+	t.equal(tool, tools[1], 'a revision has the tool of its name')
 	t.ok(id)
 	const names = (await ada.call('skills')).body.map((one: Answer) => one.name)
 	t.equal(names.length, 5)

@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 import { refused } from '../support/refused.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
 import { openStream } from '../support/sse.ts'
@@ -21,7 +21,7 @@ function call(method: string, path: string, body?: unknown, token?: string): Pro
 	return gateway.request(method, path, { ...(body !== undefined && { body }), ...(token !== undefined && { token }) })
 }
 
-async function make(name: string): Promise<string> {
+async function createAgent(name: string): Promise<string> {
 	const { status } = await call('POST', '/v1/agents', { name })
 	if (status !== 201) throw new Error(`agent ${name}: ${status}`)
 	return name
@@ -34,7 +34,7 @@ async function tokenWith(...scopes: string[]): Promise<string> {
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 void t.test('an installed skill waits in quarantine and an approved one is active', async (t) => {
-	const agent = await make('lifecycle')
+	const agent = await createAgent('lifecycle')
 	const stream = await openStream(gateway.url, { query: { agent_id: agent } })
 	t.teardown(() => stream.close())
 	const content = skillText('greeting', 'Say hello.')
@@ -45,7 +45,7 @@ void t.test('an installed skill waits in quarantine and an approved one is activ
 	t.strictSame(rest, { name: 'greeting', description: 'Does greeting.', status: 'quarantined' })
 	t.match(installed_at, ISO)
 	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [installed.body])
-	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [], 'the agent does not have it yet')
+	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [], 'it is not active yet')
 
 	const review = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
 	t.match(review, { ...installed.body, markdown: content, digest: sha256(content), source: { kind: 'inline' } })
@@ -56,7 +56,7 @@ void t.test('an installed skill waits in quarantine and an approved one is activ
 	t.match((await call('GET', `/v1/agents/${agent}/skills/${id}`)).body.approved_at, ISO)
 
 	const again = await call('POST', `/v1/agents/${agent}/skills/${id}/approve`, { digest: review.digest })
-	t.strictSame([again.status, again.body], [200, approved.body], 'approving twice is approving once')
+	t.strictSame([again.status, again.body], [200, approved.body], 'a second approval changes nothing')
 
 	t.equal((await call('DELETE', `/v1/agents/${agent}/skills/${id}`)).status, 204)
 	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
@@ -74,8 +74,8 @@ void t.test('an installed skill waits in quarantine and an approved one is activ
 	)
 })
 
-void t.test('an approval names the digest that was reviewed', async (t) => {
-	const agent = await make('digests')
+void t.test('an approval requires the digest of the reviewed text', async (t) => {
+	const agent = await createAgent('digests')
 	const { id } = await installSkill(gateway, agent, skillText('one', 'Text.'))
 	const path = `/v1/agents/${agent}/skills/${id}/approve`
 	refused(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
@@ -87,30 +87,35 @@ void t.test('an approval names the digest that was reviewed', async (t) => {
 	refused(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
 })
 
-void t.test('the same name again is a revision beside the active one until it is approved', async (t) => {
-	const agent = await make('revisions')
-	const first = await addSkill(gateway, agent, skillText('notes', 'Old line.\nSame line.'))
-	const second = await installSkill(gateway, agent, skillText('notes', 'New \u200bline.\nSame line.'))
-	t.equal(second.status, 'quarantined')
-	t.not(second.id, first.id)
-	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [{ id: first.id, name: 'notes' }])
+void t.test(
+	'a skill with the same name is a revision, which replaces the active one when it is approved',
+	async (t) => {
+		const agent = await createAgent('revisions')
+		const first = await addSkill(gateway, agent, skillText('notes', 'Old line.\nSame line.'))
+		const second = await installSkill(gateway, agent, skillText('notes', 'New \u200bline.\nSame line.'))
+		t.equal(second.status, 'quarantined')
+		t.not(second.id, first.id)
+		t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [{ id: first.id, name: 'notes' }])
 
-	const review = (await call('GET', `/v1/agents/${agent}/skills/${second.id}`)).body
-	t.equal(review.replaces, first.id)
-	t.match(review.diff, '\n-Old line.\n+New \\u{200b}line.\n Same line.')
-	t.equal((await call('GET', `/v1/agents/${agent}/skills/${first.id}`)).body.diff, null)
+		const review = (await call('GET', `/v1/agents/${agent}/skills/${second.id}`)).body
+		t.equal(review.replaces, first.id)
+		t.match(review.diff, '\n-Old line.\n+New \\u{200b}line.\n Same line.')
+		t.equal((await call('GET', `/v1/agents/${agent}/skills/${first.id}`)).body.diff, null)
 
-	await call('POST', `/v1/agents/${agent}/skills/${second.id}/approve`, { digest: review.digest })
-	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [{ ...second, status: 'active' }])
-	const gone = await call('POST', `/v1/agents/${agent}/skills/${first.id}/approve`, { digest: review.digest })
-	refused(t, gone, { status: 404, code: 'not_found' }, 'the revision that was replaced')
-})
+		await call('POST', `/v1/agents/${agent}/skills/${second.id}/approve`, { digest: review.digest })
+		t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [{ ...second, status: 'active' }])
+		const gone = await call('POST', `/v1/agents/${agent}/skills/${first.id}/approve`, { digest: review.digest })
+		refused(t, gone, { status: 404, code: 'not_found' }, 'the revision that was replaced')
+	},
+)
 
-void t.test('of two approvals at the same time one is in force, whole', async (t) => {
-	const agent = await make('races')
-	const both = await Promise.all([1, 2, 3, 4].map((n) => installSkill(gateway, agent, skillText('same', `Text ${n}.`))))
+void t.test('after concurrent approvals of revisions exactly one is active', async (t) => {
+	const agent = await createAgent('races')
+	const revisions = await Promise.all(
+		[1, 2, 3, 4].map((n) => installSkill(gateway, agent, skillText('same', `Text ${n}.`))),
+	)
 	const replies = await Promise.all(
-		both.map(async ({ id }) => {
+		revisions.map(async ({ id }) => {
 			const { digest } = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
 			return call('POST', `/v1/agents/${agent}/skills/${id}/approve`, { digest })
 		}),
@@ -121,8 +126,8 @@ void t.test('of two approvals at the same time one is in force, whole', async (t
 	t.equal(left[0].status, 'active')
 })
 
-void t.test('revisions that wait, and skills of an agent, are bounded', async (t) => {
-	const agent = await make('bounded')
+void t.test('the numbers of quarantined revisions and of skills per agent are limited', async (t) => {
+	const agent = await createAgent('bounded')
 	const waiting: Answer[] = []
 	for (let n = 0; n < 10; n++) waiting.push(await installSkill(gateway, agent, skillText('again', `Text ${n}.`)))
 	const eleventh = await call('POST', `/v1/agents/${agent}/skills/install`, { content: skillText('again', 'Text.') })
@@ -134,9 +139,9 @@ void t.test('revisions that wait, and skills of an agent, are bounded', async (t
 	await installSkill(gateway, agent, skillText('more', 'Text.'))
 })
 
-void t.test('the configuration of the agent approves, all or nothing', async (t) => {
-	const agent = await make('by-config')
-	await make('other-owner')
+void t.test('config.approved_skills approves all of its skills or none', async (t) => {
+	const agent = await createAgent('by-config')
+	await createAgent('other-owner')
 	const [a, b] = [
 		await installSkill(gateway, agent, skillText('a', 'A.')),
 		await installSkill(gateway, agent, skillText('b', 'B.')),
@@ -155,10 +160,10 @@ void t.test('the configuration of the agent approves, all or nothing', async (t)
 
 	const done = await patch([a.id, b.id, a.id], { temperature: 1 })
 	t.equal(done.status, 200)
-	t.strictSame(done.body.config, { temperature: 1 }, 'a command, which is not kept')
+	t.strictSame(done.body.config, { temperature: 1 }, 'approved_skills is not stored')
 	const ids = (await call('GET', `/v1/agents/${agent}`)).body.skills.map((one: Answer) => one.id)
 	t.strictSame(ids, [a.id, b.id])
-	t.equal((await patch([a.id])).status, 200, 'again')
+	t.equal((await patch([a.id])).status, 200, 'a second time')
 	t.equal((await patch(null)).status, 200)
 
 	const revision = await installSkill(gateway, agent, skillText('a', 'A2.'))
@@ -169,9 +174,9 @@ void t.test('the configuration of the agent approves, all or nothing', async (t)
 	t.equal((await call('POST', '/v1/agents', { name: 'new-one', config: { approved_skills: [] } })).status, 201)
 })
 
-void t.test("another agent's skills are out of reach", async (t) => {
-	await make('owner')
-	await make('stranger')
+void t.test("another agent's skills are not accessible", async (t) => {
+	await createAgent('owner')
+	await createAgent('stranger')
 	const { id } = await installSkill(gateway, 'owner', skillText('mine', 'Mine.'))
 	const { digest } = (await call('GET', `/v1/agents/owner/skills/${id}`)).body
 	for (const [method, path, body] of [
@@ -185,17 +190,17 @@ void t.test("another agent's skills are out of reach", async (t) => {
 	t.equal((await call('GET', '/v1/agents/owner/skills')).body[0].status, 'quarantined')
 })
 
-void t.test('skills go with their agent', async (t) => {
-	const agent = await make('short-lived')
+void t.test('deleting an agent deletes its skills', async (t) => {
+	const agent = await createAgent('short-lived')
 	await addSkill(gateway, agent, skillText('old', 'Old.'))
 	await call('DELETE', `/v1/agents/${agent}`)
-	await make('short-lived')
+	await createAgent('short-lived')
 	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
 	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [])
 })
 
-void t.test('each route needs its scope', async (t) => {
-	const agent = await make('scoped')
+void t.test('each route requires its scope', async (t) => {
+	const agent = await createAgent('scoped')
 	const { id } = await installSkill(gateway, agent, skillText('a', 'A.'))
 	const { digest } = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
 	const reader = await tokenWith('agents:read')
@@ -218,8 +223,8 @@ void t.test('each route needs its scope', async (t) => {
 	}
 })
 
-void t.test('a document that is no skill is refused, with the line and what to change', async (t) => {
-	const agent = await make('mistakes')
+void t.test('an invalid document is rejected with the line and what to change', async (t) => {
+	const agent = await createAgent('mistakes')
 	const head = (lines: string): string => `---\n${lines}\n---\nBody.`
 	const cases: [content: string, says: RegExp][] = [
 		['Just text.', /line 1: .*front matter/],
@@ -273,8 +278,8 @@ void t.test('a document that is no skill is refused, with the line and what to c
 	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
 })
 
-void t.test('a request has one of url and content', async (t) => {
-	const agent = await make('requests')
+void t.test('a request has exactly one of url, content and files', async (t) => {
+	const agent = await createAgent('requests')
 	const path = `/v1/agents/${agent}/skills/install`
 	const content = skillText('a', 'A.')
 	refused(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', says: /url, content or files/ })
@@ -286,8 +291,8 @@ void t.test('a request has one of url and content', async (t) => {
 	refused(t, large, { status: 400, code: 'invalid_request', path: 'content' })
 })
 
-void t.test('what a skill says beyond the spec is kept and shown', async (t) => {
-	const agent = await make('full')
+void t.test('fields beyond the spec are stored and returned in a review', async (t) => {
+	const agent = await createAgent('full')
 	const head = [
 		'license: MIT',
 		'compatibility: Anything.',
@@ -328,16 +333,13 @@ void t.test('what a skill says beyond the spec is kept and shown', async (t) => 
 
 async function serve(t: Test, listener: RequestListener): Promise<string> {
 	const server = createServer(listener)
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
-	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	return url
 }
 
-void t.test('a skill is fetched from an address', async (t) => {
-	const agent = await make('fetching')
+void t.test('a skill is fetched from a URL', async (t) => {
+	const agent = await createAgent('fetching')
 	const content = `\uFEFF${skillText('fetched', 'Größe.')}`
 	let hits = 0
 	const base = await serve(t, (request, response) => {
@@ -384,7 +386,7 @@ void t.test('a skill is fetched from an address', async (t) => {
 		t.match(reply.body.message, says, path)
 	}
 
-	// A caller with the scope * may name a private address, and nobody is led to one.
+	// A caller with the scope * may name a private address, but no redirect to one is followed.
 	const stream = await openStream(gateway.url, { query: { agent_id: agent, event_type: 'security.violation' } })
 	t.teardown(() => stream.close())
 	const cloud = await install(`${base}/cloud`)
@@ -400,30 +402,30 @@ void t.test('a skill is fetched from an address', async (t) => {
 	for (const address of ['file:///etc/passwd', 'ftp://example.com/', 'https://a:b@example.com/'])
 		refused(t, await install(address), { status: 400, code: 'address_refused', path: 'url' }, address)
 	refused(t, await install('no address'), { status: 400, code: 'invalid_request', path: 'url' })
-	t.equal(hits, before, 'the server was not asked')
+	t.equal(hits, before, 'the server got no request')
 	t.notMatch(JSON.stringify(stream.events), /a:b@/)
 })
 
-void t.test('an agent that is deleted while its skill is fetched gets none', async (t) => {
-	const agent = await make('in-a-hurry')
-	const asked = Promise.withResolvers<void>()
-	const goOn = Promise.withResolvers<void>()
+void t.test('a skill is not installed if its agent is deleted while it is fetched', async (t) => {
+	const agent = await createAgent('in-a-hurry')
+	const requested = Promise.withResolvers<void>()
+	const released = Promise.withResolvers<void>()
 	const base = await serve(t, (_request, response) => {
-		asked.resolve()
-		void goOn.promise.then(() =>
+		requested.resolve()
+		void released.promise.then(() =>
 			response.writeHead(200, { 'content-type': 'text/plain' }).end(skillText('late', 'Text.')),
 		)
 	})
 	const installing = call('POST', `/v1/agents/${agent}/skills/install`, { url: base })
-	await asked.promise
+	await requested.promise
 	t.equal((await call('DELETE', `/v1/agents/${agent}`)).status, 204)
-	goOn.resolve()
+	released.resolve()
 	refused(t, await installing, { status: 404, code: 'not_found' })
 	const { events } = (await call('GET', `/v1/audit?agent_id=${agent}`)).body
 	t.notOk(events.some((event: Answer) => event.event_type === 'skill.installed'))
 })
 
-void t.test('an operator may open private addresses for everybody', async (t) => {
+void t.test('skills.allow_private_urls permits private addresses for every caller', async (t) => {
 	const open = await startGateway({ config: 'skills: {allow_private_urls: true}\n' })
 	t.teardown(() => open.stop())
 	const base = await serve(t, (_request, response) => {

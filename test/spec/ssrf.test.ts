@@ -1,23 +1,22 @@
 /**
- * Addresses in requests, over HTTP: whoever has not the scope `*` gets the gateway to connect to nothing but public
- * addresses, neither by installing a skill nor by adding an MCP server; and nobody at all by a redirect.
+ * Addresses in requests, over HTTP: for a caller without the scope `*`, the gateway connects to public addresses only, whether the
+ * caller installs a skill or adds an MCP server. A redirect to another address is followed for no caller.
  *
- * SVC_TEST_SSRF=all takes every address of the corpus, and every redirect to one with every status. By default it is every
- * sixteenth address, which is another spelling for each of them, and one status for each redirect; guarded-fetch.test.ts
- * has them all.
+ * SVC_TEST_SSRF=all tries every address of the corpus, and redirects with every status. The default is every sixteenth address, each
+ * in another spelling, and one status per redirect; guarded-fetch.test.ts tries all of them.
  */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 import { isProper, refused } from '../support/refused.ts'
 import { eventually } from '../support/wait.ts'
 import { hostileTargets, hostileUrls, ownNames, startCanary } from '../support/ssrf.ts'
 
 const SKILL = '---\nname: greeter\ndescription: Greets.\nparameters: []\n---\nSay hello.\n'
-const SIDE_BY_SIDE = 8
+const CONCURRENCY = 8
 const SHARE = process.env.SVC_TEST_SSRF === 'all' ? 1 : 16
 const STATUSES = [301, 302, 303, 307, 308]
 
@@ -28,7 +27,7 @@ interface Caller {
 	addServer(url: string, transport?: 'http' | 'sse'): Promise<Reply<Answer>>
 }
 
-async function callersOf(gateway: TestGateway): Promise<{ writer: Caller; anything: Caller }> {
+async function callersOf(gateway: TestGateway): Promise<{ writer: Caller; admin: Caller }> {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	let servers = 0
 	const callerWith = async (scope: string): Promise<Caller> => {
@@ -40,18 +39,18 @@ async function callersOf(gateway: TestGateway): Promise<{ writer: Caller; anythi
 			addServer: (url, transport = 'http') => post('mcp', { name: `s${servers++}`, transport, url }),
 		}
 	}
-	return { writer: await callerWith('agents:write'), anything: await callerWith('*') }
+	return { writer: await callerWith('agents:write'), admin: await callerWith('*') }
 }
 
-async function each<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+async function concurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
 	const left = items.values()
 	const worker = async (): Promise<void> => {
 		for (const item of left) await work(item)
 	}
-	await Promise.all(Array.from({ length: SIDE_BY_SIDE }, worker))
+	await Promise.all(Array.from({ length: CONCURRENCY }, worker))
 }
 
-/** Counts the events of refused attempts in the audit log. */
+/** The number of security violations in the audit log. */
 async function violations(gateway: TestGateway): Promise<number> {
 	let count = 0
 	for (let cursor: string | null = ''; cursor !== null;) {
@@ -63,7 +62,7 @@ async function violations(gateway: TestGateway): Promise<number> {
 	return count
 }
 
-/** A server on 127.0.0.1 that redirects `/?to=…` there, and has a skill at `/skill.md`. */
+/** A server on 127.0.0.1 that redirects `/?to=URL` to that URL, and has a skill at `/skill.md`. */
 async function startFront(t: Test): Promise<{ host: string; redirect(target: string, status?: number): string }> {
 	const server = createServer((request, response) => {
 		const { pathname, searchParams } = new URL(request.url ?? '', 'http://front')
@@ -72,12 +71,9 @@ async function startFront(t: Test): Promise<{ host: string; redirect(target: str
 		else if (pathname === '/skill.md') response.writeHead(200, { 'content-type': 'text/markdown' }).end(SKILL)
 		else response.writeHead(404).end()
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => {
-		server.close()
-		server.closeAllConnections()
-	})
-	const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { port, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	const host = `127.0.0.1:${port}`
 	return {
 		host,
 		redirect: (target, status = 302) =>
@@ -85,19 +81,19 @@ async function startFront(t: Test): Promise<{ host: string; redirect(target: str
 	}
 }
 
-void t.test('no address that is not public gets a skill installed, and each attempt is told of', async (t) => {
+void t.test('no skill is installed from an address that is not public, and each attempt is an event', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const canary = await startCanary(t)
 	const { writer } = await callersOf(gateway)
 	let attempts = 0
-	await each(someUrls(canary.port), async (url) => {
+	await concurrently(someUrls(canary.port), async (url) => {
 		const reply = await writer.install(url)
 		if (reply.body.code === 'address_refused') attempts++
 		if (reply.status !== 400 || !isProper(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
 	})
 	t.ok(attempts > 760 / SHARE, `${attempts} were refused as addresses`)
-	// An attempt is answered before its event is stored.
+	// The response precedes the event.
 	t.equal(
 		await eventually(
 			() => violations(gateway),
@@ -105,8 +101,8 @@ void t.test('no address that is not public gets a skill installed, and each atte
 		),
 		attempts,
 	)
-	await each(ownNames(canary.port), async (url) => void t.equal((await writer.install(url)).status, 400, url))
-	t.equal(canary.touched(), 0, 'nobody connected')
+	await concurrently(ownNames(canary.port), async (url) => void t.equal((await writer.install(url)).status, 400, url))
+	t.equal(canary.touched(), 0, 'there was no connection')
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/skills')).body, [])
 	refused(t, await writer.install(`http://127.0.0.1:${canary.port}/`), {
 		status: 400,
@@ -116,21 +112,21 @@ void t.test('no address that is not public gets a skill installed, and each atte
 	})
 })
 
-void t.test('no address that is not public gets to be an MCP server', async (t) => {
+void t.test('no MCP server is added at an address that is not public', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const canary = await startCanary(t)
 	const { writer } = await callersOf(gateway)
-	let odd = 0
-	await each(someUrls(canary.port), async (url) => {
-		const reply = await writer.addServer(url, odd++ % 2 === 0 ? 'http' : 'sse')
+	let count = 0
+	await concurrently(someUrls(canary.port), async (url) => {
+		const reply = await writer.addServer(url, count++ % 2 === 0 ? 'http' : 'sse')
 		const isRefused = reply.status === 400 || reply.status === 403
 		if (!isRefused || !isProper(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
 	})
 	t.ok(await eventually(async () => (await violations(gateway)) > 760 / SHARE))
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/mcp')).body, [])
-	for (const url of ownNames(canary.port)) await writer.addServer(url) // one that has no address yet is taken
-	t.equal(canary.touched(), 0, 'nobody connected')
+	for (const url of ownNames(canary.port)) await writer.addServer(url) // a name that has no address yet is accepted
+	t.equal(canary.touched(), 0, 'there was no connection')
 	refused(t, await writer.addServer(`http://127.0.0.1:${canary.port}/`), {
 		status: 403,
 		code: 'forbidden',
@@ -138,17 +134,17 @@ void t.test('no address that is not public gets to be an MCP server', async (t) 
 	})
 })
 
-void t.test('a redirect to such an address is followed for nobody', async (t) => {
+void t.test('a redirect to an address that is not public is followed for no caller', async (t) => {
 	const front = await startFront(t)
 	const gateway = await startGateway({
 		config: `skills:\n  allow_private_urls: true\nmcp:\n  allowed_hosts: ['${front.host}']\n`,
 	})
 	t.teardown(() => gateway.stop())
 	const canary = await startCanary(t)
-	const { writer, anything } = await callersOf(gateway)
+	const { writer, admin } = await callersOf(gateway)
 	const targets = hostileTargets(canary.port)
-	for (const caller of [writer, anything]) {
-		await each(
+	for (const caller of [writer, admin]) {
+		await concurrently(
 			STATUSES.flatMap((status, of) =>
 				targets.flatMap((target, n) => (SHARE === 1 || n % STATUSES.length === of ? [[target, status] as const] : [])),
 			),
@@ -169,24 +165,24 @@ void t.test('a redirect to such an address is followed for nobody', async (t) =>
 			await gateway.request('DELETE', `/v1/agents/ada/mcp/${reply.body.id}`)
 		}
 	}
-	t.equal(canary.touched(), 0, 'nobody connected')
+	t.equal(canary.touched(), 0, 'there was no connection')
 })
 
-void t.test('who may name such an address reaches it', async (t) => {
+void t.test('a caller with the scope * reaches a private address', async (t) => {
 	const front = await startFront(t)
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const canary = await startCanary(t)
-	const { writer, anything } = await callersOf(gateway)
-	const installed = await anything.install(`http://${front.host}/skill.md`)
+	const { writer, admin } = await callersOf(gateway)
+	const installed = await admin.install(`http://${front.host}/skill.md`)
 	t.equal(installed.status, 201, JSON.stringify(installed.body))
 	t.equal((await writer.install(`http://${front.host}/skill.md`)).status, 400)
-	t.equal((await anything.install(`http://127.0.0.1:${canary.port}/`)).status, 400, 'which is no skill')
+	t.equal((await admin.install(`http://127.0.0.1:${canary.port}/`)).status, 400, 'the response is not a skill')
 	t.equal(canary.touched(), 1)
-	t.equal((await anything.addServer(`http://127.0.0.1:${canary.port}/`)).status, 201)
+	t.equal((await admin.addServer(`http://127.0.0.1:${canary.port}/`)).status, 201)
 	t.ok(canary.touched() > 1)
 	for (const url of ['http://169.254.169.254/latest/', 'http://0.0.0.0/', 'http://[fe80::1]/', 'file:///etc/passwd']) {
-		t.equal((await anything.install(url)).status, 400, url)
-		t.equal((await anything.addServer(url)).status, 400, url)
+		t.equal((await admin.install(url)).status, 400, url)
+		t.equal((await admin.addServer(url)).status, 400, url)
 	}
 })

@@ -1,6 +1,5 @@
-/** Sub-agents: how they are started, waited for, limited and stopped, and what becomes of their results, over HTTP. */
+/** Sub-agents over HTTP: starting, waiting, limits, stopping, and the delivery of results. */
 import { rmSync } from 'node:fs'
-import { said } from '../support/said.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../core/plugin.ts'
@@ -13,16 +12,18 @@ import { startHeldModel } from '../support/held-model.ts'
 import type { HeldModel } from '../support/held-model.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
+import { said } from '../support/said.ts'
 import { startScriptedModels } from '../support/scripted-model.ts'
 import { openStream } from '../support/sse.ts'
 
-/** Starts runs, waits for runs and calls primitives as other plugins may. */
+/** A plugin that starts runs, waits for runs and calls primitives. */
 const helper = `
-let own
+let context
 export default {
 	name: 'helper',
 	needs: ['auth', 'agents', 'runs'],
 	start(ctx) {
+		context = globalThis.helperContext = ctx
 		ctx.primitive({
 			name: 'helper.wait',
 			description: 'Waits for a run.',
@@ -49,22 +50,22 @@ export default {
 	http(server) {
 		server.route({ method: 'POST', path: '/v1/helper/{agent}', handler: async ({ params, payload }) => {
 			try {
-				return await own.use('runs').start(await own.use('agents').get(params.agent), payload)
+				return await context.use('runs').start(await context.use('agents').get(params.agent), payload)
 			} catch (error) {
 				return { code: error.code }
 			}
 		} })
 	},
 }
-`.replace('start(ctx) {', 'start(ctx) {\n\t\town = globalThis.lentByHelper = ctx')
+`
 
 const offlineConfig = 'plugins:\n  helper: true\n'
 const files = { 'plugins/helper/index.js': helper }
 
-/** The built-in provider answers: nothing has to be waited for but the end. */
+/** Its runs use the built-in provider, so tests wait only for their end. */
 const offline = await startGateway({ config: offlineConfig, files })
 t.teardown(() => offline.stop())
-/** A model that answers when the test says so. */
+/** A model that answers on the test's command. */
 const model = await startHeldModel()
 const held = await startGateway({ config: heldConfig(model) + offlineConfig, files })
 t.teardown(async () => {
@@ -72,17 +73,13 @@ t.teardown(async () => {
 	await model.stop()
 })
 
-/** A test has the gateway for itself: what it made there goes with its agents. */
+/** Deletes all agents after the test, so that the next one finds none. */
 function lend(t: Test, gateway: TestGateway): TestGateway {
 	t.teardown(async () => {
 		for (const { name } of (await gateway.request('GET', '/v1/agents')).body)
 			await gateway.request('DELETE', `/v1/agents/${name}`)
 	})
 	return gateway
-}
-
-function startOffline(t: Test): TestGateway {
-	return lend(t, offline)
 }
 
 function heldConfig(model: HeldModel): string {
@@ -98,7 +95,7 @@ providers:
 `
 }
 
-function startHeld(t: Test): { gateway: TestGateway; model: HeldModel } {
+function useHeld(t: Test): { gateway: TestGateway; model: HeldModel } {
 	model.calls.length = 0
 	return { gateway: lend(t, held), model }
 }
@@ -124,18 +121,18 @@ async function audit(gateway: TestGateway, agent: string, type: string): Promise
 }
 
 void t.test('an agent gives a task to a sub-agent and waits for its result', async (t) => {
-	const { gateway, model } = startHeld(t)
+	const { gateway, model } = useHeld(t)
 	const ada = await follow(t, gateway, 'ada', { persona: 'You are Ada.' })
 	const run_id = await ada.start('Find out.')
 	;(await model.called('Find out.')).callTool(...wantsSpawn({ prompt: 'Look.', persona: 'You are a scout.' }))
 	const scout = await child(ada, run_id)
 	const call = await model.called('Look.')
-	const told = said(call.body.messages as Answer[])
-	t.match(told, [
+	const messages = said(call.body.messages as Answer[])
+	t.match(messages, [
 		{ role: 'system', content: 'You are a scout.' },
 		{ role: 'user', content: 'Look.' },
 	])
-	t.equal(told.length, 2, 'it knows nothing of the conversation')
+	t.equal(messages.length, 2, "it does not get its parent's conversation")
 	t.match(await ada.read(run_id), { status: 'paused', question: null, waits_for: scout, parent_run_id: null })
 	t.match(await ada.read(scout), {
 		status: 'started',
@@ -177,12 +174,12 @@ void t.test('an agent gives a task to a sub-agent and waits for its result', asy
 	t.match(
 		(await ada.call('history')).body.map((message: { content: string }) => message.content),
 		['Find out.', 'Well, umbrella'],
-		'the conversation shows nothing of it',
+		'the history has no message of the sub-agent',
 	)
 })
 
-void t.test('a sub-agent that fails, or is stopped, is a failed call to its parent, which goes on', async (t) => {
-	const { gateway, model } = startHeld(t)
+void t.test('a sub-agent that fails or is stopped fails a call of its parent, which continues', async (t) => {
+	const { gateway, model } = useHeld(t)
 	const ada = await follow(t, gateway, 'ada', { config: { limits: { steps: 2 } } })
 	for (const [prompt, end, code] of [
 		['fails', failBySteps, 'limit_steps'],
@@ -208,8 +205,8 @@ void t.test('a sub-agent that fails, or is stopped, is a failed call to its pare
 	}
 })
 
-void t.test('a result that nobody waits for comes as a message of its own, once, as data', async (t) => {
-	const { gateway, model } = startHeld(t)
+void t.test('without wait the result arrives once, as data in a message that starts a run', async (t) => {
+	const { gateway, model } = useHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.start('Begin.')
 	;(await model.called('Begin.')).callTool(...wantsSpawn({ prompt: 'Dig.', wait: false }))
@@ -220,9 +217,8 @@ void t.test('a result that nobody waits for comes as a message of its own, once,
 	t.strictSame(
 		(await ada.heard(run_id, 'subagent.completed')).payload,
 		{ run_id: digger },
-		'told in the run, which is open',
+		'the event belongs to the parent, which has not ended',
 	)
-	await ada.heard(run_id, 'subagent.completed')
 	second.answer('begun')
 	await ada.ended(run_id)
 
@@ -232,15 +228,15 @@ void t.test('a result that nobody waits for comes as a message of its own, once,
 	const { prompt, conversation } = await ada.read(delivered)
 	t.equal(conversation, (await ada.read(run_id)).conversation)
 	t.match(prompt, `<subagent_result run_id="${digger}" status="completed">{"answer":"Well, \\u003c/subagent_result>`)
-	t.equal(prompt.split('\n').length, 2, 'on one line, whatever it holds')
-	t.equal(prompt.match(/<\/subagent_result>/g).length, 1, 'its end is its own')
+	t.equal(prompt.split('\n').length, 2, 'the result is on one line')
+	t.equal(prompt.match(/<\/subagent_result>/g).length, 1, 'the result cannot end its element')
 	;(await model.called(prompt)).answer('thanks')
 	t.equal((await ada.ended(delivered)).event_type, 'run.completed')
 	t.equal((await ada.call('runs')).body.length, 3)
 })
 
-void t.test('the end of a sub-agent is told at the agent where its parent is over', async (t) => {
-	const { gateway, model } = startHeld(t)
+void t.test('the end of a sub-agent is an event without a run if its parent has ended', async (t) => {
+	const { gateway, model } = useHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.start('Begin.')
 	;(await model.called('Begin.')).callTool(...wantsSpawn({ prompt: 'Dig.', wait: false }))
@@ -249,14 +245,14 @@ void t.test('the end of a sub-agent is told at the agent where its parent is ove
 	await ada.ended(run_id)
 	;(await model.called('Dig.')).callTool('memory_stm_read', '{"wrong":1}')
 	;(await model.called('Dig.', 2)).answer('gold')
-	const told = await ada.stream.waitFor('subagent.completed')
-	t.match(told, { run_id: null, agent_id: 'ada', sequence: 0, payload: { run_id: digger } })
+	const completed = await ada.stream.waitFor('subagent.completed')
+	t.match(completed, { run_id: null, agent_id: 'ada', sequence: 0, payload: { run_id: digger } })
 	const started = await ada.stream.waitFor((event) => event.event_type === 'run.started', 3)
 	;(await model.called((await ada.read(started.run_id ?? '')).prompt)).answer('thanks')
 	await ada.ended(started.run_id ?? '')
 })
 
-void t.test('sub-agents are counted, also those that start at once, and stand only so deep', async (t) => {
+void t.test('the number of sub-agents per run, also of concurrent ones, and their depth are limited', async (t) => {
 	const gateway = await startGateway({ config: `${offlineConfig}subagents:\n  max_per_run: 3\n`, files })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
@@ -289,8 +285,8 @@ void t.test('sub-agents are counted, also those that start at once, and stand on
 	t.match(await bob.read(top), { status: 'completed', answer: /subagent_limit/ })
 })
 
-void t.test('a chain of results that start sub-agents comes to an end', async (t) => {
-	const { gateway, model } = startHeld(t)
+void t.test('the limit of depth ends a chain of results that start sub-agents', async (t) => {
+	const { gateway, model } = useHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	let next = 'Again and again.'
 	for (const depth of [1, 2]) {
@@ -308,8 +304,8 @@ void t.test('a chain of results that start sub-agents comes to an end', async (t
 	;(await model.called(next, 2)).answer('enough')
 })
 
-void t.test('a cancel takes everything below the run with it, and is true when it answers', async (t) => {
-	const { gateway, model } = startHeld(t)
+void t.test('cancelling a run stops all sub-agents below it before the response', async (t) => {
+	const { gateway, model } = useHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	const top = await ada.start('top')
 	;(await model.called('top')).callTool(...wantsSpawn({ prompt: 'beside', wait: false }))
@@ -325,10 +321,10 @@ void t.test('a cancel takes everything below the run with it, and is true when i
 	t.match(reply, { status: 200, body: { run_id: top, status: 'stopped', waits_for: null } })
 	for (const run of [beside, below, deepest]) t.match(await ada.read(run), { status: 'stopped' })
 	await Promise.all(calls.map((call) => call.hungUp))
-	for (const run of [top, below]) t.equal(ada.typesOf(run).at(-1), 'run.stopped', 'none of them went on first')
+	for (const run of [top, below]) t.equal(ada.typesOf(run).at(-1), 'run.stopped', 'no run continued before its stop')
 
 	const failed = (): EventEnvelope[] => ada.stream.events.filter((event) => event.event_type === 'subagent.failed')
-	await ada.stream.until(() => failed().length >= 3, 'three ends')
+	await ada.stream.until(() => failed().length >= 3, 'three failed sub-agents')
 	t.strictSame(new Set(failed().map((event) => event.payload.run_id)), new Set([beside, below, deepest]))
 	for (const event of failed()) t.match(event, { run_id: null, payload: { code: 'stopped' } })
 	const after = await ada.start('next')
@@ -338,11 +334,11 @@ void t.test('a cancel takes everything below the run with it, and is true when i
 	t.equal((await ada.call('runs')).body.length, 5, 'no result is delivered')
 })
 
-void t.test('a stop of the agent leaves nothing behind', async (t) => {
-	const { gateway, model } = startHeld(t)
+void t.test('stopping an agent stops its sub-agents', async (t) => {
+	const { gateway, model } = useHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	for (const wait of [true, false]) {
-		const name = wait ? 'waits' : 'goes on'
+		const name = wait ? 'waits' : 'continues'
 		const top = await ada.start(name)
 		;(await model.called(name)).callTool(...wantsSpawn({ prompt: `below ${name}`, wait }))
 		const below = await child(ada, top)
@@ -361,38 +357,41 @@ void t.test('a stop of the agent leaves nothing behind', async (t) => {
 	;(await model.called('last')).answer('done')
 	await ada.stream.waitFor('run.completed', 2)
 	t.equal((await ada.call('runs')).body.length, 5)
-	t.equal(model.calls.length, 6, 'no model was asked behind a stop')
+	t.equal(model.calls.length, 6, 'a stop is followed by no model call')
 })
 
-void t.test('a run that fails takes its sub-agents with it; one limit of tokens holds for all of them', async (t) => {
-	const { gateway, model } = startHeld(t)
-	const ada = await follow(t, gateway, 'ada', { config: { limits: { steps: 2 } } })
-	const top = await ada.start('top')
-	;(await model.called('top')).callTool(...wantsSpawn({ prompt: 'below', wait: false }))
-	const below = await child(ada, top)
-	await model.called('below')
-	;(await model.called('top', 2)).callTool('memory_stm_read', '{}')
-	t.match((await ada.ended(top)).payload, { code: 'limit_steps' })
-	t.equal((await ada.ended(below)).event_type, 'run.stopped')
+void t.test(
+	'a run that fails stops its sub-agents; limits.tokens applies to a run and its sub-agents together',
+	async (t) => {
+		const { gateway, model } = useHeld(t)
+		const ada = await follow(t, gateway, 'ada', { config: { limits: { steps: 2 } } })
+		const top = await ada.start('top')
+		;(await model.called('top')).callTool(...wantsSpawn({ prompt: 'below', wait: false }))
+		const below = await child(ada, top)
+		await model.called('below')
+		;(await model.called('top', 2)).callTool('memory_stm_read', '{}')
+		t.match((await ada.ended(top)).payload, { code: 'limit_steps' })
+		t.equal((await ada.ended(below)).event_type, 'run.stopped')
 
-	startOffline(t)
-	const bob = await follow(t, offline, 'bob')
-	const alone = await bob.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
-	const inner = await child(bob, alone)
-	const total = async (run: string): Promise<number> => {
-		const { usage } = await bob.read(run)
-		return usage.input_tokens + usage.output_tokens
-	}
-	const [outerTokens, innerTokens] = [await total(alone), await total(inner)]
-	// Either of them stays below this limit, both together do not.
-	const tokens = Math.max(outerTokens, innerTokens) + 10
-	t.ok(tokens < outerTokens + innerTokens)
-	const eve = await follow(t, offline, 'eve', { config: { limits: { tokens } } })
-	const run_id = await eve.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
-	t.match((await eve.ended(run_id)).payload, { finish_reason: 'limit_tokens' })
-})
+		lend(t, offline)
+		const bob = await follow(t, offline, 'bob')
+		const alone = await bob.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
+		const inner = await child(bob, alone)
+		const total = async (run: string): Promise<number> => {
+			const { usage } = await bob.read(run)
+			return usage.input_tokens + usage.output_tokens
+		}
+		const [outerTokens, innerTokens] = [await total(alone), await total(inner)]
+		// Each run stays below this limit, but not both together.
+		const tokens = Math.max(outerTokens, innerTokens) + 10
+		t.ok(tokens < outerTokens + innerTokens)
+		const eve = await follow(t, offline, 'eve', { config: { limits: { tokens } } })
+		const run_id = await eve.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
+		t.match((await eve.ended(run_id)).payload, { finish_reason: 'limit_tokens' })
+	},
+)
 
-void t.test('what sub-agents used that failed counts toward the limit of tokens, too', async (t) => {
+void t.test('the tokens of failed sub-agents count toward limits.tokens', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
 	const { url, requests } = models.add(({ body }) => {
@@ -414,7 +413,7 @@ void t.test('what sub-agents used that failed counts toward the limit of tokens,
 	t.ok(requests.length < 10, `${requests.length} requests`)
 })
 
-void t.test('16 runs wait for their sub-agents at once, with a single thread that takes four', async (t) => {
+void t.test('16 runs wait for their sub-agents at once on one thread for four runs', async (t) => {
 	const gateway = await startGateway({
 		config: `${offlineConfig}workers:\n  threads: 1\n  runs_per_thread: 4\n`,
 		files,
@@ -443,7 +442,7 @@ void t.test('16 runs wait for their sub-agents at once, with a single thread tha
 		t.match((await gateway.request('GET', `/v1/runs/${run_id}`)).body, { answer: new RegExp(`I am agent-${n}\\b`) })
 })
 
-void t.test('a run that waits survives a restart, and no model is asked twice', async (t) => {
+void t.test('a waiting run survives a restart, and no model call is repeated', async (t) => {
 	const model = await startHeldModel()
 	const home = makeHome({ config: heldConfig(model) })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -463,7 +462,11 @@ void t.test('a run that waits survives a restart, and no model is asked twice', 
 	t.teardown(() => second.stop())
 	const ada = await follow(t, second, 'ada')
 	t.match(await ada.read(run_id), { status: 'paused', waits_for: below })
-	t.match((await ada.call('questions')).body, [{ question_id, run_id: below }], "a sub-agent's question is the agent's")
+	t.match(
+		(await ada.call('questions')).body,
+		[{ question_id, run_id: below }],
+		"a sub-agent's question is among those of the agent",
+	)
 	t.equal((await ada.call(`ask-responses/${question_id}`, { answer: 'left' })).status, 200)
 	;(await model.called('below', 2)).answer('went left')
 	;(await model.called('top', 2)).answer('good')
@@ -476,7 +479,7 @@ void t.test('a run that waits survives a restart, and no model is asked twice', 
 	)
 })
 
-void t.test('a crash in the middle of a stop leaves no sub-agent behind', async (t) => {
+void t.test('after a crash in the middle of a stop, sub-agents are stopped, too', async (t) => {
 	const home = makeHome({ config: offlineConfig, files })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await startGateway({ home })
@@ -485,12 +488,12 @@ void t.test('a crash in the middle of a stop leaves no sub-agent behind', async 
 	const below = await child(before, run_id)
 	await before.heard(below, 'run.paused')
 	await before.heard(run_id, 'run.paused')
-	// What such a crash leaves: the parent has ended, the rest was not reached.
-	const { store, use } = (globalThis as { lentByHelper?: Context }).lentByHelper as Context
+	// The state after such a crash: the parent has ended, its sub-agent has not.
+	const { store, use } = (globalThis as { helperContext?: Context }).helperContext as Context
 	const { uid } = await use('agents').get('ada')
-	const place: Key = [`agent:${uid}`, 'run', run_id]
-	const { value } = (await store.get<RunRecord>(place)) as { value: RunRecord }
-	await store.put(place, { ...value, status: 'stopped', ended_at: value.created_at })
+	const key: Key = [`agent:${uid}`, 'run', run_id]
+	const { value } = (await store.get<RunRecord>(key)) as { value: RunRecord }
+	await store.put(key, { ...value, status: 'stopped', ended_at: value.created_at })
 	await first.stop()
 
 	const second = await startGateway({ home })
@@ -500,16 +503,16 @@ void t.test('a crash in the middle of a stop leaves no sub-agent behind', async 
 	t.strictSame((await ada.call('questions')).body, [])
 })
 
-void t.test('a run waits for any other of its agent, but not for one that waits for it', async (t) => {
-	const gateway = startOffline(t)
+void t.test('a run can wait for any other run of its agent, but not for one that waits for it', async (t) => {
+	const gateway = lend(t, offline)
 	const ada = await follow(t, gateway, 'ada')
 	const done = await ada.complete('Hello.')
 	const run_id = await ada.complete(`/tool helper.wait {"run_id":"${done}"}`)
-	t.notOk(ada.typesOf(run_id).includes('run.paused'), 'what has ended is there at once')
+	t.notOk(ada.typesOf(run_id).includes('run.paused'), 'it does not wait for a run that has ended')
 	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: new RegExp(`"run_id":"${done}"`) })
 	t.notOk(
 		ada.typesOf(run_id).some((type) => type.startsWith('subagent.')),
-		'it was no sub-agent',
+		'the other run is not a sub-agent',
 	)
 	for (const [args, code, says] of [
 		['{}', 'conflict', /same conversation/],
@@ -523,8 +526,8 @@ void t.test('a run waits for any other of its agent, but not for one that waits 
 	t.match((await bob.heard(foreign, 'primitive.failed')).payload, { code: 'not_found' })
 })
 
-void t.test('within the call of another tool nobody waits, and what was started for that is stopped', async (t) => {
-	const gateway = startOffline(t)
+void t.test('a call within another call cannot wait, and the sub-agent that it started is stopped', async (t) => {
+	const gateway = lend(t, offline)
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.complete(
 		'/tool helper.nested {"name":"subagent.spawn","args":{"prompt":"/tool ask {\\"question\\":\\"?\\"}"}}',
@@ -533,8 +536,8 @@ void t.test('within the call of another tool nobody waits, and what was started 
 	t.equal((await ada.read(await child(ada, run_id))).status, 'stopped')
 })
 
-void t.test('wrong arguments start nothing', async (t) => {
-	const gateway = startOffline(t)
+void t.test('invalid arguments start no sub-agent', async (t) => {
+	const gateway = lend(t, offline)
 	const ada = await follow(t, gateway, 'ada')
 	for (const [args, says] of [
 		['{}', /"prompt" is required/],
@@ -550,7 +553,7 @@ void t.test('wrong arguments start nothing', async (t) => {
 })
 
 void t.test('plugins start runs with a persona, without tools and below another run', async (t) => {
-	const { gateway, model } = startHeld(t)
+	const { gateway, model } = useHeld(t)
 	const ada = await follow(t, gateway, 'ada', { persona: 'You are Ada.' })
 	const start = async (body: object): Promise<Answer> =>
 		(await gateway.request('POST', '/v1/helper/ada', { body })).body
@@ -564,7 +567,7 @@ void t.test('plugins start runs with a persona, without tools and below another 
 	const { run_id } = await start({ ...request, idempotency_key: 'k' })
 	const call = await model.called('Sum up.')
 	t.match(call.body.messages, [{ content: 'You sum up.' }, { content: 'Sum up.' }])
-	t.notOk(call.body.tools, 'the model is told of no tool')
+	t.notOk(call.body.tools, 'the model is offered no tool')
 	call.callTool('memory_stm_read', '{}')
 	t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'tool_unknown', message: /there are: none/ })
 	;(await model.called('Sum up.', 2)).answer('all')

@@ -13,14 +13,18 @@ export function programText(name: string, code: string, head = ''): string {
 }
 
 /** Installs into quarantine, and returns the skill. */
-export async function installSkill(gateway: TestGateway, agent: string, content: string): Promise<Answer> {
+export async function installSkill(
+	gateway: Pick<TestGateway, 'request'>,
+	agent: string,
+	content: string,
+): Promise<Answer> {
 	const reply = await gateway.request('POST', `/v1/agents/${agent}/skills/install`, { body: { content } })
 	if (reply.status !== 201) throw new Error(`not installed: ${reply.status} ${JSON.stringify(reply.body)}`)
 	return reply.body
 }
 
 /** Installs, reviews and approves, and returns the skill. */
-export async function addSkill(gateway: TestGateway, agent: string, content: string): Promise<Answer> {
+export async function addSkill(gateway: Pick<TestGateway, 'request'>, agent: string, content: string): Promise<Answer> {
 	const { id } = await installSkill(gateway, agent, content)
 	const { digest } = (await gateway.request('GET', `/v1/agents/${agent}/skills/${id}`)).body
 	const reply = await gateway.request('POST', `/v1/agents/${agent}/skills/${id}/approve`, { body: { digest } })
