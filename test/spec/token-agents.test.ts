@@ -1,4 +1,4 @@
-/** Tokens for some agents: every operation of the API with such a token, and what it reads of events, runs, models and MCP. */
+/** Tokens for some agents: every operation of the API, and access to events, runs and models, over MCP and the chat API. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t from 'tap'
@@ -20,7 +20,7 @@ async function tokenFor(gateway: TestGateway, body: object): Promise<string> {
 	return made.body.token as string
 }
 
-/** Handlers that leave out or refuse other agents by themselves; all others are refused before. */
+/** Operations whose handlers omit or refuse other agents, with the status. All others are refused before their handlers. */
 const checked: Record<string, number> = {
 	createAgent: 403,
 	listAgents: 200,
@@ -56,7 +56,7 @@ void t.test('no operation reads, changes or shows another agent', async (t) => {
 	for (const entry of inOrder(operationsOf(document))) {
 		const { operation, path, method } = entry
 		const id = operation.operationId
-		// It is open from the start; the events on it are looked at below.
+		// Every token may open it; its events are tested below.
 		if (id === 'streamEvents') continue
 		const isPublic = operation.security.every((one) => Object.keys(one).length === 0)
 		const example = operation.requestBody?.content['application/json']?.example
@@ -82,14 +82,14 @@ void t.test('no operation reads, changes or shows another agent', async (t) => {
 	t.ok(refused > 80, `${refused} operations were refused`)
 })
 
-interface Got {
+interface RawReply {
 	status: number
 	text: string
 	isJson: boolean
 }
 
-/** Without a token: as a local caller, who may do everything. */
-async function send(gateway: TestGateway, entry: Entry, step: Step, token?: string): Promise<Got> {
+/** Without a token: as a local caller, which has every scope. */
+async function send(gateway: TestGateway, entry: Entry, step: Step, token?: string): Promise<RawReply> {
 	const { method, path, operation, server } = entry
 	const { params = {}, query = {}, headers = {} } = step
 	const given = { path: { ...params }, query: { ...query }, header: { ...headers } }
@@ -101,7 +101,7 @@ async function send(gateway: TestGateway, entry: Entry, step: Step, token?: stri
 	)
 	for (const [name, value] of Object.entries(given.query)) url.searchParams.set(name, value)
 	const [type] = Object.keys(operation.requestBody?.content ?? {})
-	const left = new AbortController()
+	const abort = new AbortController()
 	const response = await fetch(url, {
 		method: method.toUpperCase(),
 		headers: {
@@ -110,12 +110,12 @@ async function send(gateway: TestGateway, entry: Entry, step: Step, token?: stri
 			...(token !== undefined && { authorization: `Bearer ${token}` }),
 		},
 		...(type && { body: type === 'application/json' ? JSON.stringify(step.body) : String(step.body) }),
-		signal: left.signal,
+		signal: abort.signal,
 	})
 	const media = response.headers.get('content-type') ?? ''
 	const isStream = media.includes('event-stream')
 	const text = isStream && token === undefined ? '' : await response.text()
-	left.abort()
+	abort.abort()
 	return { status: response.status, text, isJson: media.includes('json') }
 }
 
@@ -127,48 +127,48 @@ function namesIn({ path, operation }: Entry, { params = {} }: Step): { agent?: s
 	return { agent, other: params[agent] ?? String(example) }
 }
 
-void t.test('with such a token', async (t) => {
+void t.test('a token for the agents mine-* and ours', async (t) => {
 	const gateway = await startGateway({ config })
 	t.teardown(() => gateway.stop())
 	const token = await tokenFor(gateway, { scopes: ['*'], agents: ['mine-*', 'ours'], label: 'the ticket system' })
-	const all = (method: string, path: string, body?: object): Promise<Reply<Answer>> =>
+	const asLocal = (method: string, path: string, body?: object): Promise<Reply<Answer>> =>
 		gateway.request(method, path, { ...(body && { body }) })
-	const as = (method: string, path: string, body?: object): Promise<Reply<Answer>> =>
+	const asToken = (method: string, path: string, body?: object): Promise<Reply<Answer>> =>
 		gateway.request(method, path, { token, ...(body && { body }) })
 	const finished = async (agent: string): Promise<string> => {
-		const { run_id } = (await all('POST', `/v1/agents/${agent}/runs`, { prompt: 'Hello' })).body
-		await eventually(async () => (await all('GET', `/v1/runs/${run_id}`)).body.status === 'completed')
+		const { run_id } = (await asLocal('POST', `/v1/agents/${agent}/runs`, { prompt: 'Hello' })).body
+		await eventually(async () => (await asLocal('GET', `/v1/runs/${run_id}`)).body.status === 'completed')
 		return run_id as string
 	}
-	for (const name of ['theirs', 'ours']) await all('POST', '/v1/agents', { name })
+	for (const name of ['theirs', 'ours']) await asLocal('POST', '/v1/agents', { name })
 
-	await t.test('an agent whose name matches is created and used, no other', async (t) => {
-		const refused = await as('POST', '/v1/agents', { name: 'other' })
+	await t.test('creates and uses only agents whose names match', async (t) => {
+		const refused = await asToken('POST', '/v1/agents', { name: 'other' })
 		t.equal(refused.status, 403)
 		t.match(refused.body.message, /mine-\* or ours/)
-		t.equal((await as('POST', '/v1/agents', { name: 'mine-1' })).status, 201)
-		t.equal((await as('PATCH', '/v1/agents/mine-1', { persona: 'Brief.' })).status, 200)
+		t.equal((await asToken('POST', '/v1/agents', { name: 'mine-1' })).status, 201)
+		t.equal((await asToken('PATCH', '/v1/agents/mine-1', { persona: 'Brief.' })).status, 200)
 		t.strictSame(
-			(await as('GET', '/v1/agents')).body.map(({ name }: Answer) => name),
+			(await asToken('GET', '/v1/agents')).body.map(({ name }: Answer) => name),
 			['mine-1', 'ours'],
 		)
-		t.equal((await as('DELETE', '/v1/agents/theirs')).status, 404)
-		t.equal((await all('GET', '/v1/agents/theirs')).status, 200)
+		t.equal((await asToken('DELETE', '/v1/agents/theirs')).status, 404)
+		t.equal((await asLocal('GET', '/v1/agents/theirs')).status, 200)
 	})
 
-	await t.test('the caller reads who it is', async (t) => {
-		t.match((await as('GET', '/v1/auth/me')).body, {
+	await t.test('reads its own agents and scopes', async (t) => {
+		t.match((await asToken('GET', '/v1/auth/me')).body, {
 			kind: 'token',
 			label: 'the ticket system',
 			scopes: ['*'],
 			agents: ['mine-*', 'ours'],
 		})
-		t.strictSame((await all('GET', '/v1/auth/me')).body, { kind: 'local', scopes: ['*'] })
-		const [listed] = (await all('GET', '/v1/auth/tokens')).body.tokens
+		t.strictSame((await asLocal('GET', '/v1/auth/me')).body, { kind: 'local', scopes: ['*'] })
+		const [listed] = (await asLocal('GET', '/v1/auth/tokens')).body.tokens
 		t.match(listed, { label: 'the ticket system', agents: ['mine-*', 'ours'], status: 'active' })
 	})
 
-	await t.test('runs of other agents are left out, page by page', async (t) => {
+	await t.test('lists only runs of its agents, on each page', async (t) => {
 		const own: string[] = []
 		for (const agent of ['ours', 'theirs', 'ours', 'theirs', 'theirs', 'ours']) {
 			const run_id = await finished(agent)
@@ -177,28 +177,31 @@ void t.test('with such a token', async (t) => {
 		const seen: string[] = []
 		let cursor: string | null = ''
 		while (cursor !== null) {
-			const { body } = await as('GET', `/v1/runs?limit=2${cursor && `&cursor=${cursor}`}`)
+			const { body } = await asToken('GET', `/v1/runs?limit=2${cursor && `&cursor=${cursor}`}`)
 			seen.push(...body.runs.map(({ run_id }: Answer) => run_id))
-			t.ok(body.next_cursor === null || own.includes(body.next_cursor), 'no position is an id of another agent')
+			t.ok(
+				body.next_cursor === null || own.includes(body.next_cursor),
+				"the cursor is not the id of another agent's run",
+			)
 			cursor = body.next_cursor
 		}
 		t.strictSame(seen, own)
 		t.strictSame(
-			(await as('GET', '/v1/usage?by=agent')).body.rows.map(({ agent_id }: Answer) => agent_id),
+			(await asToken('GET', '/v1/usage?by=agent')).body.rows.map(({ agent_id }: Answer) => agent_id),
 			['ours'],
 		)
 	})
 
-	await t.test('events of other agents and of the gateway are left out', async (t) => {
-		const foreign = (await all('GET', '/v1/agents/theirs/runs')).body[0].run_id as string
-		const { events } = (await as('GET', '/v1/audit?limit=500')).body
+	await t.test('reads no events of other agents or of the gateway', async (t) => {
+		const foreign = (await asLocal('GET', '/v1/agents/theirs/runs')).body[0].run_id as string
+		const { events } = (await asToken('GET', '/v1/audit?limit=500')).body
 		t.strictSame(
 			[...new Set<string>(events.map(({ agent_id }: Answer) => agent_id))].toSorted((a, b) => (a < b ? -1 : 1)),
 			['mine-1', 'ours'],
 		)
 		for (const query of [`run_id=${foreign}`, 'agent_id=theirs', `run_id=${foreign}&limit=1`, 'agent_id=nobody'])
-			t.strictSame((await as('GET', `/v1/audit?${query}`)).body, { events: [], next_cursor: null }, query)
-		t.equal((await as('GET', '/v1/audit?agent_id=ours&limit=1')).body.events.length, 1)
+			t.strictSame((await asToken('GET', `/v1/audit?${query}`)).body, { events: [], next_cursor: null }, query)
+		t.equal((await asToken('GET', '/v1/audit?agent_id=ours&limit=1')).body.events.length, 1)
 
 		const queries: Record<string, string>[] = [
 			{},
@@ -217,7 +220,7 @@ void t.test('with such a token', async (t) => {
 		t.strictSame([streams[1]?.events, streams[2]?.events], [[], []])
 	})
 
-	await t.test('what takes authority over the gateway is refused, with every scope', async (t) => {
+	await t.test('does not manage the gateway, even with every scope', async (t) => {
 		for (const path of [
 			'/v1/vault/secrets',
 			'/v1/vault/grants',
@@ -226,30 +229,34 @@ void t.test('with such a token', async (t) => {
 			'/v1/plugins',
 			'/metrics',
 		])
-			t.match((await as('GET', path)).body, { statusCode: 403, message: /only for the agents mine-\*, ours/ }, path)
+			t.match(
+				(await asToken('GET', path)).body,
+				{ statusCode: 403, message: /only for the agents mine-\*, ours/ },
+				path,
+			)
 		const server = { name: 'files', transport: 'stdio', command: process.execPath }
-		t.equal((await as('POST', '/v1/agents/ours/mcp', server)).status, 403, 'programs on the host')
+		t.equal((await asToken('POST', '/v1/agents/ours/mcp', server)).status, 403, 'programs on the host')
 		const skill = { url: 'http://127.0.0.1:9/skill.md' }
-		t.equal((await as('POST', '/v1/agents/ours/skills/install', skill)).status, 400, 'private addresses')
+		t.equal((await asToken('POST', '/v1/agents/ours/skills/install', skill)).status, 400, 'private addresses')
 		t.notMatch((await gateway.request('GET', '/readyz?verbose', { token })).body, /svc plugins/)
 	})
 
-	await t.test('as a model, an agent that is not theirs does not exist', async (t) => {
-		const { data } = (await as('GET', '/v1/models')).body
+	await t.test('gets the same error for a model of another agent as for an unknown model', async (t) => {
+		const { data } = (await asToken('GET', '/v1/models')).body
 		t.strictSame(
 			data.map(({ id }: Answer) => id),
 			['svc/mine-1', 'svc/ours'],
 		)
 		const ask = (model: string) =>
-			as('POST', '/v1/chat/completions', { model, messages: [{ role: 'user', content: 'Hi' }] })
+			asToken('POST', '/v1/chat/completions', { model, messages: [{ role: 'user', content: 'Hi' }] })
 		const [foreign, none, own] = await Promise.all([ask('theirs'), ask('nobody'), ask('svc/ours')])
 		t.equal(foreign.status, 404)
 		t.strictSame(JSON.stringify(foreign.body).replaceAll('theirs', 'nobody'), JSON.stringify(none.body))
 		t.equal(own.status, 200)
 	})
 
-	await t.test('over MCP neither', async (t) => {
-		const foreign = (await all('GET', '/v1/agents/theirs/runs')).body[0].run_id as string
+	await t.test('reaches no other agent over MCP', async (t) => {
+		const foreign = (await asLocal('GET', '/v1/agents/theirs/runs')).body[0].run_id as string
 		const client = new Client({ name: 'test', version: '1' })
 		const requestInit = { headers: { authorization: `Bearer ${token}` } }
 		await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), { requestInit }))
@@ -273,7 +280,7 @@ void t.test('with such a token', async (t) => {
 		t.match(await call('run_agent', { agent: 'ours', prompt: 'Hi' }), /completed/)
 	})
 
-	await t.test('on the chat API neither, nor over its WebSocket', async (t) => {
+	await t.test('reaches no other agent over the chat API and its WebSocket', async (t) => {
 		const chat = gateway.running.gateway.status.url('legacy') ?? ''
 		const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
 		const ask = (agent: string) =>

@@ -1,4 +1,4 @@
-/** Tokens: the spec's table, bootstrap, and what a bad request gets. */
+/** Tokens: the spec's table, the bootstrap, and errors of invalid requests. */
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,7 +10,7 @@ import { refused } from '../support/refused.ts'
 import { eventually } from '../support/wait.ts'
 
 const tokenMode = { env: { SVC_LOOPBACK: 'off' } }
-const fromElsewhere = { 'x-forwarded-for': '192.0.2.7' }
+const remote = { 'x-forwarded-for': '192.0.2.7' }
 
 async function gatewayFor(t: Test, options: GatewayOptions = {}): Promise<TestGateway> {
 	const gateway = await startGateway(options)
@@ -44,7 +44,7 @@ void t.test('in loopback mode', async (t) => {
 		t.equal((await create({ scopes: ['*'] })).body.expires_at, null)
 	})
 
-	await t.test('no two tokens are alike', async (t) => {
+	await t.test('every token and every id is unique', async (t) => {
 		const made = await Promise.all(Array.from({ length: 20 }, () => create({ scopes: ['*'] })))
 		t.equal(new Set(made.map(({ body }) => body.token)).size, 20)
 		t.equal(new Set(made.map(({ body }) => body.id)).size, 20)
@@ -79,7 +79,7 @@ void t.test('in loopback mode', async (t) => {
 		t.strictSame((await gateway.request('DELETE', `/v1/auth/tokens/${id}`)).body, { id, status: 'revoked' })
 	})
 
-	await t.test('a token is refused from the moment of its ttl, and listed as expired', async (t) => {
+	await t.test('a token is refused from its ttl on, and listed as expired', async (t) => {
 		const ttl = new Date(Date.now() + 3_000).toISOString()
 		const { id, token } = (await create({ scopes: ['agents:read'], ttl })).body
 		const reply = await eventually(
@@ -91,7 +91,7 @@ void t.test('in loopback mode', async (t) => {
 		t.equal(await statusOf(id), 'expired')
 	})
 
-	await t.test('an unknown id is 404', async (t) => {
+	await t.test('an unknown id answers 404', async (t) => {
 		refused(t, await gateway.request('DELETE', '/v1/auth/tokens/none'), {
 			status: 404,
 			code: 'not_found',
@@ -128,24 +128,24 @@ void t.test('in loopback mode', async (t) => {
 	const bad: Record<string, { body: unknown; path: string; says: RegExp }> = {
 		'an empty object': { body: {}, path: 'scopes', says: /scopes is required/ },
 		'no scopes': { body: { scopes: [] }, path: 'scopes', says: /at least one scope/ },
-		'scopes as text': { body: { scopes: 'agents:read' }, path: 'scopes', says: /scopes must be an array/ },
+		'scopes as a string': { body: { scopes: 'agents:read' }, path: 'scopes', says: /scopes must be an array/ },
 		'an unknown scope': {
 			body: { scopes: ['agents:reed'] },
 			path: 'scopes.0',
 			says: /one of agents:read, agents:write/,
 		},
-		'a scope that is no text': { body: { scopes: [7] }, path: 'scopes.0', says: /one of/ },
+		'a scope that is not a string': { body: { scopes: [7] }, path: 'scopes.0', says: /one of/ },
 		'a scope twice': { body: { scopes: ['*', '*'] }, path: 'scopes.1', says: /duplicate/ },
 		'a ttl in the past': { body: { scopes: ['*'], ttl: '2020-01-01T00:00:00Z' }, path: 'ttl', says: /in the future/ },
-		'a ttl that is no time': { body: { scopes: ['*'], ttl: 'tomorrow' }, path: 'ttl', says: /ISO 8601/ },
-		'a ttl on a day that is none': { body: { scopes: ['*'], ttl: '2099-02-30' }, path: 'ttl', says: /ISO 8601/ },
+		'a ttl that is not a time': { body: { scopes: ['*'], ttl: 'tomorrow' }, path: 'ttl', says: /ISO 8601/ },
+		'a ttl on a day that does not exist': { body: { scopes: ['*'], ttl: '2099-02-30' }, path: 'ttl', says: /ISO 8601/ },
 		'a ttl as a number': { body: { scopes: ['*'], ttl: 3600 }, path: 'ttl', says: /must be a string/ },
 		'a ttl of null': { body: { scopes: ['*'], ttl: null }, path: 'ttl', says: /must be a string/ },
 		'an unknown field': { body: { scopes: ['*'], name: 'x' }, path: 'name', says: /name is not allowed/ },
 		'an array': { body: [], path: '', says: /must be of type object/ },
 	}
 	for (const [what, { body, path, says }] of Object.entries(bad)) {
-		await t.test(`POST with ${what} is 400 and says what to change`, async (t) => {
+		await t.test(`POST with ${what} answers 400 with what to change`, async (t) => {
 			refused(t, await create(body), { status: 400, code: 'invalid_request', path, says })
 		})
 	}
@@ -166,7 +166,7 @@ void t.test('the bootstrap in token mode', async (t) => {
 	const create = (options: object = {}) =>
 		gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['tokens:admin'] }, ...options })
 
-	await t.test('opens nothing but the creation of a token', async (t) => {
+	await t.test('permits only the creation of a token', async (t) => {
 		for (const [method, path] of [
 			['GET', '/v1/auth/tokens'],
 			['DELETE', '/v1/auth/tokens/x'],
@@ -176,12 +176,12 @@ void t.test('the bootstrap in token mode', async (t) => {
 			refused(t, await gateway.request(method, path), { status: 401, code: 'unauthorized' }, `${method} ${path}`)
 		}
 	})
-	await t.test('asks a caller from elsewhere for the set-up code', async (t) => {
-		refused(t, await create({ headers: fromElsewhere }), { status: 401, code: 'unauthorized', says: /X-Setup-Code/ })
-		const guess = await create({ headers: { ...fromElsewhere, 'x-setup-code': 'guess' } })
+	await t.test('requires the set-up code of a remote caller', async (t) => {
+		refused(t, await create({ headers: remote }), { status: 401, code: 'unauthorized', says: /X-Setup-Code/ })
+		const guess = await create({ headers: { ...remote, 'x-setup-code': 'guess' } })
 		refused(t, guess, { status: 401, code: 'unauthorized', says: /set-up code is wrong/ })
 	})
-	await t.test('is not used up by a request that is refused', async (t) => {
+	await t.test('is not used up by a refused request', async (t) => {
 		refused(t, await create({ body: { scopes: [] } }), { status: 400, code: 'invalid_request' })
 		refused(t, await create({ token: `svc_${'x'.repeat(43)}` }), { status: 401, code: 'unauthorized', says: /unknown/ })
 	})
@@ -192,18 +192,18 @@ void t.test('the bootstrap in token mode', async (t) => {
 		for (const reply of replies) if (reply.status !== 201) refused(t, reply, { status: 401, code: 'unauthorized' })
 		const { token, id } = made[0]?.body ?? {}
 		const { body } = await gateway.request('GET', '/v1/auth/tokens', { token })
-		t.equal(body.tokens.length, 1, 'and no trace of the others')
+		t.equal(body.tokens.length, 1, 'the other requests created no token')
 
 		t.equal((await create({ token })).status, 201, 'the first token creates others')
-		t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${id}`, { token })).status, 200, 'and may revoke itself')
+		t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${id}`, { token })).status, 200, 'and can revoke itself')
 	})
-	await t.test('is over for ever after that, though its token is revoked', async (t) => {
+	await t.test('stays over even if its token is revoked', async (t) => {
 		refused(t, await create(), { status: 401, code: 'unauthorized', says: /send a token/ })
 	})
 })
 
 void t.test(
-	'the bootstrap is over once a local caller in loopback mode created a token, and stays so after a restart',
+	'the bootstrap is over once a local caller in loopback mode has created a token, also after a restart',
 	async (t) => {
 		const home = makeHome()
 		t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -218,7 +218,7 @@ void t.test(
 	},
 )
 
-void t.test('creating a token needs the scope tokens:admin', async (t) => {
+void t.test('creating a token requires the scope tokens:admin', async (t) => {
 	const gateway = await gatewayFor(t, tokenMode)
 	const create = (scopes: string[], token?: string) =>
 		gateway.request('POST', '/v1/auth/tokens', { body: { scopes }, ...(token !== undefined && { token }) })
@@ -229,7 +229,7 @@ void t.test('creating a token needs the scope tokens:admin', async (t) => {
 })
 
 void t.test(
-	'the log shows the set-up code while no token was ever created, and it lets one caller in from elsewhere',
+	'until the first token exists, the log shows the set-up code, which one remote caller can use',
 	async (t) => {
 		const home = makeHome()
 		t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -241,7 +241,7 @@ void t.test(
 		const create = (url: string) =>
 			send(`${url}/v1/auth/tokens`, 'POST', {
 				body: { scopes: ['*'] },
-				headers: { ...fromElsewhere, 'x-setup-code': code },
+				headers: { ...remote, 'x-setup-code': code },
 			})
 		const { status, body } = await create(first.url)
 		t.equal(status, 201)
@@ -250,7 +250,7 @@ void t.test(
 		await first.kill()
 
 		const second = await spawnGateway(home, env)
-		t.equal(codeIn(second.errors()), undefined, 'the log shows a code no more')
+		t.equal(codeIn(second.errors()), undefined, 'the log no longer shows a code')
 		t.equal(
 			(await send(`${second.url}/v1/agents`, 'GET', { token: body.token })).status,
 			200,

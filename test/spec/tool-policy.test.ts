@@ -10,21 +10,21 @@ import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
-/** `lab.write` notes each of its executions in a file of the home; `lab.read` may run beside other calls. */
+/** Tools that append each of their executions to a file. `concurrent`: they may run beside other calls. */
 const lab = `
 import { appendFileSync } from 'node:fs'
 export default {
 	name: 'lab',
 	needs: ['auth'],
 	start(ctx) {
-		const note = (name, args) => appendFileSync(process.env.LAB_FILE ?? globalThis.labFile, JSON.stringify({ name, args }) + '\\n')
+		const record = (name, args) => appendFileSync(process.env.LAB_FILE ?? globalThis.labFile, JSON.stringify({ name, args }) + '\\n')
 		const tool = (name, more = {}) => ({
 			name,
 			description: 'Writes.',
 			parameters: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
 			repeatable: false,
 			run(args) {
-				note(name, args)
+				record(name, args)
 				return 'wrote ' + args.text
 			},
 			events: { called: 'lab.called', result: 'lab.result', failed: 'lab.failed' },
@@ -55,7 +55,7 @@ const labFile = join(gateway.home, 'lab.txt')
 Object.assign(globalThis, { labFile })
 t.teardown(() => gateway.stop())
 
-const done = (text: string, file = labFile): { name: string; args: { text: string } }[] => {
+const executions = (text: string, file = labFile): { name: string; args: { text: string } }[] => {
 	try {
 		const lines = readFileSync(file, 'utf8').trim().split('\n')
 		return lines.map((line) => JSON.parse(line)).filter(({ args }) => args.text.startsWith(text))
@@ -63,8 +63,8 @@ const done = (text: string, file = labFile): { name: string; args: { text: strin
 		return []
 	}
 }
-const calling = (tool: string, args: unknown): string => `/tool ${tool} ${JSON.stringify(args)}`
-const asked = async (agent: Followed, run_id: string): Promise<Answer> => {
+const promptFor = (tool: string, args: unknown): string => `/tool ${tool} ${JSON.stringify(args)}`
+const openQuestion = async (agent: Followed, run_id: string): Promise<Answer> => {
 	await agent.heard(run_id, 'run.paused')
 	return (await agent.read(run_id)).question
 }
@@ -72,35 +72,35 @@ const answer = (agent: Followed, { question_id }: Answer, body: object): Promise
 	agent.call(`ask-responses/${question_id}`, body)
 const ask = { config: { tools: { ask: ['lab__write', 'lab__other', 'memory.store'] } } }
 
-void t.test('a denied tool is neither offered nor called, by whatever name', async (t) => {
+void t.test('a denied tool is not called, by any of its names', async (t) => {
 	const agent = await follow(t, gateway, 'deny', { config: { tools: { deny: ['lab__*', 'memory.store'] } } })
 	for (const name of ['lab__write', 'memory.store', 'memory_store']) {
-		const run_id = await agent.complete(calling(name, { text: 'deny', content: 'deny' }))
+		const run_id = await agent.complete(promptFor(name, { text: 'deny', content: 'deny' }))
 		t.match((await agent.read(run_id)).answer, /there is no tool|no tool|permission_denied|tool_unknown/i, name)
 	}
-	t.strictSame(done('deny'), [])
+	t.strictSame(executions('deny'), [])
 	const { body } = await gateway.request('GET', '/v1/agents/deny/memory/search?q=deny')
 	t.strictSame(body, [])
 })
 
-void t.test('an approval shows every character of the arguments, also those that nobody sees', async (t) => {
+void t.test('an approval shows invisible characters of the arguments as escapes', async (t) => {
 	const agent = await follow(t, gateway, 'unseen', ask)
 	// Variation selectors, fillers, joiners, tags, blanks, private use, noncharacters.
 	const hidden = '\ufe01\u{e0100}\u180b\u3164\u115f\uffa0\u034f\u00ad\u{e0041}\u2800\u00a0\ue000\uffff'
-	const run_id = await agent.start(calling('lab__write', { text: `to: ada${hidden}` }))
-	const { question, question_id, arguments: args } = await asked(agent, run_id)
+	const run_id = await agent.start(promptFor('lab__write', { text: `to: ada${hidden}` }))
+	const { question, question_id, arguments: args } = await openQuestion(agent, run_id)
 	t.strictSame(args, { text: `to: ada${hidden}` })
 	const [, shown = ''] = /```json\n([^]*)\n```/.exec(question) ?? []
-	t.match(shown, /^[\n\x20-\x7e]+$/, 'each is written as an escape')
+	t.match(shown, /^[\n\x20-\x7e]+$/, 'only printable ASCII')
 	t.strictSame(JSON.parse(shown), args)
 	await agent.call(`ask-responses/${question_id}`, { answer: 'refuse' })
 	await agent.ended(run_id)
 })
 
-void t.test('an approval shows the tool and its arguments, and the call is made once, as approved', async (t) => {
+void t.test('an approval shows the tool and its arguments, and the approved call executes once', async (t) => {
 	const agent = await follow(t, gateway, 'asks', ask)
-	const run_id = await agent.start(calling('lab__write', { text: 'one ```\u202e' }))
-	const question = await asked(agent, run_id)
+	const run_id = await agent.start(promptFor('lab__write', { text: 'one ```\u202e' }))
+	const question = await openQuestion(agent, run_id)
 	t.match(question, {
 		kind: 'approval',
 		tool: 'lab__write',
@@ -112,7 +112,7 @@ void t.test('an approval shows the tool and its arguments, and the call is made 
 		(await agent.call('questions')).body.map(({ tool }: Answer) => tool),
 		['lab__write'],
 	)
-	t.strictSame(done('one'), [])
+	t.strictSame(executions('one'), [])
 	for (const wrong of [
 		{ answer: 'yes' },
 		{ answer: '' },
@@ -124,9 +124,9 @@ void t.test('an approval shows the tool and its arguments, and the call is made 
 	t.match(await answer(agent, question, { answer: 'approve', arguments: {} }), { status: 400 })
 	t.match(await answer(agent, question, { answer: 'approve' }), { status: 200 })
 	await agent.ended(run_id)
-	t.equal(done('one').length, 1)
+	t.equal(executions('one').length, 1)
 	t.match(await answer(agent, question, { answer: 'approve' }), { status: 409, body: { code: 'already_answered' } })
-	t.equal(done('one').length, 1)
+	t.equal(executions('one').length, 1)
 	t.strictSame(
 		agent.typesOf(run_id).filter((type) => /^(question|run|lab)\./.test(type)),
 		[
@@ -145,135 +145,135 @@ void t.test('an approval shows the tool and its arguments, and the call is made 
 void t.test('a refusal reaches the model with its reason', async (t) => {
 	const agent = await follow(t, gateway, 'refuses', ask)
 	for (const body of [{ answer: 'refuse', reason: 'not on Fridays' }, { answer: 'refuse: not on Fridays' }]) {
-		const run_id = await agent.start(calling('lab__write', { text: 'refused' }))
-		await answer(agent, await asked(agent, run_id), body)
+		const run_id = await agent.start(promptFor('lab__write', { text: 'refused' }))
+		await answer(agent, await openQuestion(agent, run_id), body)
 		await agent.ended(run_id)
 		t.match((await agent.read(run_id)).answer, /approval_refused.*not on Fridays/)
 	}
-	t.strictSame(done('refused'), [])
+	t.strictSame(executions('refused'), [])
 })
 
-void t.test(
-	'edited arguments must fit the schema; then the call is made with them, and the model is told',
-	async (t) => {
-		const agent = await follow(t, gateway, 'edits', ask)
-		const run_id = await agent.start(calling('memory.store', { content: 'The key is under the mat.' }))
-		const question = await asked(agent, run_id)
-		for (const args of [{}, { content: 7 }, { content: 'x', more: true }])
-			t.match(await answer(agent, question, { answer: 'edit', arguments: args }), {
-				status: 400,
-				body: { code: 'invalid_arguments' },
-			})
-		t.match(await agent.read(run_id), { status: 'paused' })
-		t.match(await answer(agent, question, { answer: 'edit', arguments: { content: 'x'.repeat(40_000) } }), {
+void t.test('edited arguments must match the schema; the call uses them, and the model is told', async (t) => {
+	const agent = await follow(t, gateway, 'edits', ask)
+	const run_id = await agent.start(promptFor('memory.store', { content: 'The key is under the mat.' }))
+	const question = await openQuestion(agent, run_id)
+	for (const args of [{}, { content: 7 }, { content: 'x', more: true }])
+		t.match(await answer(agent, question, { answer: 'edit', arguments: args }), {
 			status: 400,
+			body: { code: 'invalid_arguments' },
 		})
-		t.match(await answer(agent, question, { answer: 'edit', arguments: { content: 'There is no key.' } }), {
-			status: 200,
-		})
-		await agent.ended(run_id)
-		t.match((await agent.read(run_id)).answer, /a person changed the arguments.*There is no key/)
-		const { body } = await gateway.request('GET', '/v1/agents/edits/memory/search?q=key')
-		t.strictSame(
-			body.map(({ content }: Answer) => content),
-			['There is no key.'],
-		)
-	},
-)
+	t.match(await agent.read(run_id), { status: 'paused' })
+	t.match(await answer(agent, question, { answer: 'edit', arguments: { content: 'x'.repeat(40_000) } }), {
+		status: 400,
+	})
+	t.match(await answer(agent, question, { answer: 'edit', arguments: { content: 'There is no key.' } }), {
+		status: 200,
+	})
+	await agent.ended(run_id)
+	t.match((await agent.read(run_id)).answer, /a person changed the arguments.*There is no key/)
+	const { body } = await gateway.request('GET', '/v1/agents/edits/memory/search?q=key')
+	t.strictSame(
+		body.map(({ content }: Answer) => content),
+		['There is no key.'],
+	)
+})
 
-void t.test('approve_always holds for the same arguments alone, until it is revoked', async (t) => {
+void t.test('approve_always applies only to the same tool and arguments, until it is revoked', async (t) => {
 	const agent = await follow(t, gateway, 'always', ask)
-	const first = await agent.start(calling('lab__write', { text: 'always', more: 1 }))
-	await answer(agent, await asked(agent, first), { answer: 'approve_always' })
+	const first = await agent.start(promptFor('lab__write', { text: 'always', more: 1 }))
+	await answer(agent, await openQuestion(agent, first), { answer: 'approve_always' })
 	await agent.ended(first)
-	await agent.complete(calling('lab__write', { more: 1, text: 'always' }))
-	t.equal(done('always').length, 2)
-	const other = await agent.start(calling('lab__write', { text: 'always', more: 2 }))
-	await answer(agent, await asked(agent, other), { answer: 'refuse' })
+	await agent.complete(promptFor('lab__write', { more: 1, text: 'always' }))
+	t.equal(executions('always').length, 2)
+	const other = await agent.start(promptFor('lab__write', { text: 'always', more: 2 }))
+	await answer(agent, await openQuestion(agent, other), { answer: 'refuse' })
 	await agent.ended(other)
-	const tool = await agent.start(calling('lab__other', { text: 'always', more: 1 }))
-	await answer(agent, await asked(agent, tool), { answer: 'refuse' })
+	const tool = await agent.start(promptFor('lab__other', { text: 'always', more: 1 }))
+	await answer(agent, await openQuestion(agent, tool), { answer: 'refuse' })
 	await agent.ended(tool)
-	t.equal(done('always').length, 2)
+	t.equal(executions('always').length, 2)
 	const [approval, ...none] = (await agent.call('approvals')).body
 	t.match(approval, { tool: 'lab__write', arguments: { text: 'always', more: 1 } })
 	t.strictSame(none, [])
 	const path = `/v1/agents/always/approvals/${approval.approval_id}`
 	t.match(await gateway.request('DELETE', path), { status: 204 })
 	t.match(await gateway.request('DELETE', path), { status: 404 })
-	const again = await agent.start(calling('lab__write', { text: 'always', more: 1 }))
-	await answer(agent, await asked(agent, again), { answer: 'refuse' })
+	const again = await agent.start(promptFor('lab__write', { text: 'always', more: 1 }))
+	await answer(agent, await openQuestion(agent, again), { answer: 'refuse' })
 	await agent.ended(again)
-	t.equal(done('always').length, 2)
+	t.equal(executions('always').length, 2)
 })
 
-void t.test('of several calls the others are made, and approvals are asked one after another', async (t) => {
-	const agent = await follow(t, gateway, 'several', { config: { ...ask.config, provider: 'mock' } })
-	const call = (name: string, text: string) => ({ name, arguments: { text: `several ${text}` } })
-	const tools = [call('lab__other', 'a'), call('lab__read', 'b'), call('lab__other', 'c'), call('lab__write', 'd')]
-	model.on('several calls', { tools }, 'All done.')
-	const run_id = await agent.start('several calls')
-	const letters = (): string =>
-		done('several')
-			.map(({ args }) => args.text.slice(-1))
-			.toSorted((a, b) => a.localeCompare(b))
-			.join('')
-	for (const [n, made] of ['b', 'ab', 'abc'].entries()) {
-		await agent.heard(run_id, 'run.paused', n + 1)
-		await eventually(() => letters().length === made.length)
-		t.equal(letters(), made)
-		const open = (await agent.call('questions')).body
-		t.strictSame(
-			open.map(({ arguments: { text } }: Answer) => text),
-			[`several ${'acd'[n]}`],
-		)
-		await answer(agent, open[0], { answer: 'approve' })
-	}
-	await agent.ended(run_id)
-	t.equal(letters(), 'abcd')
-	t.match(await agent.read(run_id), { status: 'completed', answer: 'All done.' })
-})
+void t.test(
+	'of several calls, those without approval execute, and approvals are asked for one at a time',
+	async (t) => {
+		const agent = await follow(t, gateway, 'several', { config: { ...ask.config, provider: 'mock' } })
+		const call = (name: string, text: string) => ({ name, arguments: { text: `several ${text}` } })
+		const tools = [call('lab__other', 'a'), call('lab__read', 'b'), call('lab__other', 'c'), call('lab__write', 'd')]
+		model.on('several calls', { tools }, 'All done.')
+		const run_id = await agent.start('several calls')
+		const letters = (): string =>
+			executions('several')
+				.map(({ args }) => args.text.slice(-1))
+				.toSorted((a, b) => a.localeCompare(b))
+				.join('')
+		for (const [n, executed] of ['b', 'ab', 'abc'].entries()) {
+			await agent.heard(run_id, 'run.paused', n + 1)
+			await eventually(() => letters().length === executed.length)
+			t.equal(letters(), executed)
+			const open = (await agent.call('questions')).body
+			t.strictSame(
+				open.map(({ arguments: { text } }: Answer) => text),
+				[`several ${'acd'[n]}`],
+			)
+			await answer(agent, open[0], { answer: 'approve' })
+		}
+		await agent.ended(run_id)
+		t.equal(letters(), 'abcd')
+		t.match(await agent.read(run_id), { status: 'completed', answer: 'All done.' })
+	},
+)
 
-void t.test('a tool that declares itself destructive asks, unless it is allowed', async (t) => {
+void t.test('a destructive tool requires approval unless it is allowed', async (t) => {
 	const agent = await follow(t, gateway, 'erases')
-	const run_id = await agent.start(calling('lab__erase', { text: 'erase' }))
-	await answer(agent, await asked(agent, run_id), { answer: 'refuse' })
+	const run_id = await agent.start(promptFor('lab__erase', { text: 'erase' }))
+	await answer(agent, await openQuestion(agent, run_id), { answer: 'refuse' })
 	await agent.ended(run_id)
 	await gateway.request('PATCH', '/v1/agents/erases', { body: { config: { tools: { allow: ['lab__erase'] } } } })
-	await agent.complete(calling('lab__erase', { text: 'erase' }))
-	t.equal(done('erase').length, 1)
+	await agent.complete(promptFor('lab__erase', { text: 'erase' }))
+	t.equal(executions('erase').length, 1)
 })
 
-void t.test('a sub-agent is bound by the same policy, and its approval is asked for the run above', async (t) => {
+void t.test('a sub-agent has the same policy, and its approval is an open question of its parent', async (t) => {
 	const agent = await follow(t, gateway, 'parent', ask)
-	const run_id = await agent.start(calling('subagent.spawn', { prompt: calling('lab__write', { text: 'below' }) }))
+	const run_id = await agent.start(promptFor('subagent.spawn', { prompt: promptFor('lab__write', { text: 'below' }) }))
 	const open = await eventually(async () => (await agent.read(run_id)).open_question ?? false)
 	t.match(open, { kind: 'approval', tool: 'lab__write' })
-	t.strictSame(done('below'), [])
+	t.strictSame(executions('below'), [])
 	await answer(agent, open, { answer: 'approve' })
 	await agent.ended(run_id)
-	t.equal(done('below').length, 1)
+	t.equal(executions('below').length, 1)
 })
 
-void t.test('an approval belongs to its agent; what can be approved by nobody is not asked', async (t) => {
+void t.test('no other agent can approve a call, and arguments that are too long to show are refused', async (t) => {
 	const [agent, other] = [await follow(t, gateway, 'owner', ask), await follow(t, gateway, 'other', ask)]
-	const run_id = await agent.start(calling('lab__write', { text: 'owned' }))
-	const question = await asked(agent, run_id)
+	const run_id = await agent.start(promptFor('lab__write', { text: 'owned' }))
+	const question = await openQuestion(agent, run_id)
 	t.match(await answer(other, question, { answer: 'approve' }), { status: 404 })
-	t.strictSame(done('owned'), [])
-	// Denied meanwhile: the approval no longer counts.
+	t.strictSame(executions('owned'), [])
+	// The tool is denied meanwhile, so the approval has no effect.
 	await gateway.request('PATCH', '/v1/agents/owner', { body: { config: { tools: { deny: ['lab__write'] } } } })
 	await answer(agent, question, { answer: 'approve' })
 	await agent.ended(run_id)
 	t.match((await agent.read(run_id)).answer, /permission_denied/)
-	t.strictSame(done('owned'), [])
-	const giant = await other.complete(calling('lab__write', { text: `owned ${'x'.repeat(40_000)}` }))
+	t.strictSame(executions('owned'), [])
+	const giant = await other.complete(promptFor('lab__write', { text: `owned ${'x'.repeat(40_000)}` }))
 	t.match((await other.read(giant)).answer, /too long to be shown/)
-	t.strictSame(done('owned'), [])
+	t.strictSame(executions('owned'), [])
 })
 
 void t.test(
-	'patterns: wrong types are refused, those that match nothing are warned about, and none is a regular expression',
+	'a pattern of a wrong type is rejected, one that matches nothing causes a warning, and none is a regular expression',
 	async (t) => {
 		const create = (name: string, tools: unknown) =>
 			gateway.request('POST', '/v1/agents', { body: { name, config: { tools } } })
@@ -295,11 +295,11 @@ void t.test(
 	},
 )
 
-void t.test('an approval that nobody answers in time counts as refused, and the run goes on', async (t) => {
-	const soon = await startGateway({ config: 'runs: { approval_ttl_s: 1 }\n' })
-	t.teardown(() => soon.stop())
-	const agent = await follow(t, soon, 'late', { config: { tools: { ask: ['memory.*'] } } })
-	const run_id = await agent.start(calling('memory.store', { content: 'too late' }))
+void t.test('an approval that expires counts as refused, and the run continues', async (t) => {
+	const gateway = await startGateway({ config: 'runs: { approval_ttl_s: 1 }\n' })
+	t.teardown(() => gateway.stop())
+	const agent = await follow(t, gateway, 'late', { config: { tools: { ask: ['memory.*'] } } })
+	const run_id = await agent.start(promptFor('memory.store', { content: 'too late' }))
 	const question = (await agent.heard(run_id, 'question.asked')).payload
 	await agent.ended(run_id)
 	t.match(await agent.read(run_id), {
@@ -308,36 +308,39 @@ void t.test('an approval that nobody answers in time counts as refused, and the 
 		question: null,
 	})
 	t.match(await answer(agent, question, { answer: 'approve' }), { status: 409 })
-	t.strictSame((await soon.request('GET', '/v1/agents/late/memory')).body.memories, [])
+	t.strictSame((await gateway.request('GET', '/v1/agents/late/memory')).body.memories, [])
 })
 
-void t.test('kill -9 before and after the answer: the call is made once, with the edited arguments', async (t) => {
-	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${config}`, files })
-	const file = join(home, 'lab.txt')
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	let running = await spawnGateway(home, { LAB_FILE: file })
-	t.teardown(() => running.kill())
-	const request = (method: string, path: string, body?: unknown) =>
-		send<Answer>(running.url + path, method, body === undefined ? {} : { body })
-	const restart = async (): Promise<void> => {
-		await running.kill()
-		running = await spawnGateway(home, { LAB_FILE: file })
-	}
-	await request('POST', '/v1/agents', { name: 'ada', ...ask })
-	const { run_id } = (
-		await request('POST', '/v1/agents/ada/runs', { prompt: calling('lab__write', { text: 'kill model' }) })
-	).body
-	const read = async (): Promise<Answer> => (await request('GET', `/v1/runs/${run_id}`)).body
-	const { question_id } = await eventually(async () => (await read()).question ?? false)
-	await restart()
-	t.match(await read(), { status: 'paused', question: { question_id, kind: 'approval' } })
-	const body = { answer: 'edit', arguments: { text: 'kill person' } }
-	t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 200 })
-	await restart()
-	await eventually(async () => (await read()).status === 'completed')
-	const made = done('kill', file)
-	t.ok(made.length <= 1)
-	if (made.length === 1) t.strictSame(made, [{ name: 'lab__write', args: { text: 'kill person' } }])
-	else t.match((await read()).answer, /tool_interrupted/)
-	t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 409 })
-})
+void t.test(
+	'after kill -9 before and after the answer, the call executes at most once, with the edited arguments',
+	async (t) => {
+		const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${config}`, files })
+		const file = join(home, 'lab.txt')
+		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		let running = await spawnGateway(home, { LAB_FILE: file })
+		t.teardown(() => running.kill())
+		const request = (method: string, path: string, body?: unknown) =>
+			send<Answer>(running.url + path, method, body === undefined ? {} : { body })
+		const restart = async (): Promise<void> => {
+			await running.kill()
+			running = await spawnGateway(home, { LAB_FILE: file })
+		}
+		await request('POST', '/v1/agents', { name: 'ada', ...ask })
+		const { run_id } = (
+			await request('POST', '/v1/agents/ada/runs', { prompt: promptFor('lab__write', { text: 'kill model' }) })
+		).body
+		const read = async (): Promise<Answer> => (await request('GET', `/v1/runs/${run_id}`)).body
+		const { question_id } = await eventually(async () => (await read()).question ?? false)
+		await restart()
+		t.match(await read(), { status: 'paused', question: { question_id, kind: 'approval' } })
+		const body = { answer: 'edit', arguments: { text: 'kill person' } }
+		t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 200 })
+		await restart()
+		await eventually(async () => (await read()).status === 'completed')
+		const executed = executions('kill', file)
+		t.ok(executed.length <= 1)
+		if (executed.length === 1) t.strictSame(executed, [{ name: 'lab__write', args: { text: 'kill person' } }])
+		else t.match((await read()).answer, /tool_interrupted/)
+		t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 409 })
+	},
+)

@@ -1,4 +1,5 @@
 /** The resources Secret and Grant, the table "Vault" of the spec and the primitive vault.read, over HTTP. */
+import { createHash } from 'node:crypto'
 import { chmodSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,7 +9,7 @@ import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 
-/** Offers agents what plugins do with the vault, in the way of a skill or an MCP tool: the tool's end sees the value. */
+/** A tool that replaces handles as skills and MCP tools do. It returns the digest of its arguments after that. */
 const outpost = `import { createHash } from 'node:crypto'
 const sha256 = (text) => createHash('sha256').update(text).digest('hex')
 export default {
@@ -52,7 +53,7 @@ async function grant(agent_id: string, secret_id: string, fields: object = {}): 
 	return body
 }
 
-async function agent(name: string): Promise<string> {
+async function createAgent(name: string): Promise<string> {
 	await gateway.request('POST', '/v1/agents', { body: { name } })
 	return name
 }
@@ -81,7 +82,7 @@ void t.test('the second form has key_name and policy_label', async (t) => {
 	t.match(await store('FOURTH', VALUE, { policy_label: 'channel' }), { policy_label: 'channel' })
 })
 
-void t.test('what a name and a value may be', async (t) => {
+void t.test('every valid name and value is accepted', async (t) => {
 	const names = ['x', 'a'.repeat(128), 'A-z_0.9', '__proto__', 'constructor', '.', '..', '-', '7']
 	for (const name of names) {
 		t.equal((await store(name)).name, name)
@@ -94,7 +95,7 @@ void t.test('what a name and a value may be', async (t) => {
 		await grant('sizes', id)
 		const run_id = await ada.complete(`/tool outpost.call {"v":"{{secret:VALUE_${at}}}"}`)
 		const { payload } = await ada.heard(run_id, 'primitive.result')
-		t.match(payload.result, await digestOf({ v: value }), `value ${at} comes out as it went in`)
+		t.match(payload.result, digestOf({ v: value }), `value ${at} is unchanged`)
 	}
 })
 
@@ -113,31 +114,30 @@ void t.test('a value that will not be redacted is stored with a warning', async 
 	t.notOk('warning' in (await store('EIGHT', '12345678')))
 })
 
-/** [what, body, path of the wrong field, what the message says] */
 const CANARY = 'c4n4ry!'
 const bad: [what: string, body: unknown, path: string, says: RegExp][] = [
-	['no name', { value: CANARY }, '', /name is required/],
+	['a missing name', { value: CANARY }, '', /name is required/],
 	['both names', { name: 'A', key_name: 'A', value: CANARY }, '', /either name or key_name, not both/],
 	['an empty name', { name: '', value: CANARY }, 'name', /name/],
 	['a long name', { name: 'a'.repeat(129), value: CANARY }, 'name', /name must be 1 to 128 of/],
-	['a value in the place of the name', { name: `${CANARY} ${CANARY}`, value: 'x' }, 'name', /name must be 1 to 128 of/],
-	[
-		'the same for key_name',
-		{ key_name: `${CANARY} ${CANARY}`, value: 'x' },
-		'key_name',
-		/key_name must be 1 to 128 of/,
-	],
+	['a value as the name', { name: `${CANARY} ${CANARY}`, value: 'x' }, 'name', /name must be 1 to 128 of/],
+	['a value as key_name', { key_name: `${CANARY} ${CANARY}`, value: 'x' }, 'key_name', /key_name must be 1 to 128 of/],
 	['a name with braces', { name: 'a}}b', value: CANARY }, 'name', /name must be/],
 	['a name with a line break', { name: 'a\n', value: CANARY }, 'name', /name must be/],
-	['a number for a name', { name: 7, value: CANARY }, 'name', /name must be a string/],
-	['no value', { name: 'A' }, 'value', /value is required/],
+	['a number as the name', { name: 7, value: CANARY }, 'name', /name must be a string/],
+	['a missing value', { name: 'A' }, 'value', /value is required/],
 	['an empty value', { name: 'A', value: '' }, 'value', /value is not allowed to be empty/],
 	['null', { name: 'A', value: null }, 'value', /value must be a string/],
 	['a list', { name: 'A', value: [CANARY] }, 'value', /value must be a string/],
 	['an object', { name: 'A', value: { CANARY } }, 'value', /value must be a string/],
 	['a number', { name: 'A', value: 31337 }, 'value', /value must be a string/],
-	['too long a value', { name: 'A', value: CANARY.repeat(10_000) }, 'value', /value .*at most 65536 bytes/],
-	['too long in bytes', { name: 'A', value: `${'é'.repeat(32 * 1024)}x` }, 'value', /value .*at most 65536 bytes/],
+	['a value that is too long', { name: 'A', value: CANARY.repeat(10_000) }, 'value', /value .*at most 65536 bytes/],
+	[
+		'a value with too many bytes',
+		{ name: 'A', value: `${'é'.repeat(32 * 1024)}x` },
+		'value',
+		/value .*at most 65536 bytes/,
+	],
 	['half a surrogate pair', { name: 'A', value: `${CANARY}\ud800` }, 'value', /value must be valid Unicode text/],
 	[
 		'a label with spaces',
@@ -147,11 +147,11 @@ const bad: [what: string, body: unknown, path: string, says: RegExp][] = [
 	],
 	['an empty label', { name: 'A', value: 'x', policy_label: '' }, 'policy_label', /policy_label/],
 	['an unknown field', { name: 'A', value: 'x', note: CANARY }, 'note', /note is not allowed/],
-	['no object', [CANARY], '', /the body must be of type object/],
-	['a text', JSON.stringify(CANARY), '', /the body/],
+	['a list as the body', [CANARY], '', /the body must be of type object/],
+	['a string as the body', JSON.stringify(CANARY), '', /the body/],
 ]
 
-void t.test('a wrong body is refused with what is wrong, and its values are not repeated', async (t) => {
+void t.test('an invalid body is rejected, and the error does not repeat its values', async (t) => {
 	for (const [what, body, path, says] of bad) {
 		const reply = await call('POST', 'secrets', body)
 		refused(t, reply, { status: 400, code: 'invalid_request', path, says }, what)
@@ -184,7 +184,7 @@ void t.test('a wrong body is refused with what is wrong, and its values are not 
 	}
 })
 
-void t.test('names are taken once, also at the same time', async (t) => {
+void t.test('a name is unique, also among concurrent requests', async (t) => {
 	const { id } = await store('TAKEN')
 	const again = await call('POST', 'secrets', { key_name: 'TAKEN', value: VALUE })
 	refused(t, again, { status: 409, code: 'already_exists', says: new RegExp(`"TAKEN".*PUT /v1/vault/secrets/${id}`) })
@@ -200,7 +200,7 @@ void t.test('names are taken once, also at the same time', async (t) => {
 	t.not((await store('TAKEN')).id, id, 'a deleted name is free')
 })
 
-void t.test('a secret that is not there is 404', async (t) => {
+void t.test('an unknown secret or grant answers 404', async (t) => {
 	const nowhere = '01890000-0000-7000-8000-000000000000'
 	for (const id of [nowhere, 'NO_SUCH', '%F0%9F%98%80', '..%2fstate', 'toString', 'b'.repeat(128)]) {
 		refused(t, await call('DELETE', `secrets/${id}`), { status: 404, code: 'not_found' }, id)
@@ -215,7 +215,7 @@ void t.test('a secret that is not there is 404', async (t) => {
 })
 
 void t.test('a grant answers 201 with grant_id, agent_id, secret_id and created_at', async (t) => {
-	await agent('grantee')
+	await createAgent('grantee')
 	const { id } = await store('GRANTED')
 	const reply = await call('POST', 'grants', { agent_id: 'grantee', secret_id: id })
 	t.equal(reply.status, 201)
@@ -226,7 +226,7 @@ void t.test('a grant answers 201 with grant_id, agent_id, secret_id and created_
 	const again = await call('POST', 'grants', { agent_id: 'grantee', secret_id: id, reveal: true })
 	refused(t, again, { status: 409, code: 'already_exists', says: new RegExp(`DELETE /v1/vault/grants/${grant_id}`) })
 
-	t.match(await grant(await agent('by-name'), 'GRANTED', { reveal: true }), { secret_id: id, reveal: true })
+	t.match(await grant(await createAgent('by-name'), 'GRANTED', { reveal: true }), { secret_id: id, reveal: true })
 	t.equal((await call('GET', 'grants')).body.filter((one: Answer) => one.secret_id === id).length, 2)
 	t.strictSame((await call('GET', 'grants?agent_id=nobody')).body, [])
 
@@ -238,8 +238,8 @@ void t.test('a grant answers 201 with grant_id, agent_id, secret_id and created_
 	t.not((await grant('grantee', id)).grant_id, grant_id)
 })
 
-void t.test('a wrong grant is refused', async (t) => {
-	await agent('wrongly')
+void t.test('an invalid grant is rejected', async (t) => {
+	await createAgent('wrongly')
 	const { id } = await store('WRONGLY')
 	const cases: [body: unknown, status: number, path: string | undefined, says: RegExp][] = [
 		[{ agent_id: 'wrongly' }, 400, 'secret_id', /secret_id is required/],
@@ -265,8 +265,8 @@ void t.test('a wrong grant is refused', async (t) => {
 	refused(t, await call('GET', 'grants?nonsense=1'), { status: 400, code: 'invalid_request', path: 'nonsense' })
 })
 
-void t.test('deleting a secret deletes its grants, deleting an agent those of the agent', async (t) => {
-	for (const name of ['one', 'two']) await agent(name)
+void t.test('deleting a secret or an agent deletes its grants', async (t) => {
+	for (const name of ['one', 'two']) await createAgent(name)
 	const [a, b] = [await store('GONE_A'), await store('GONE_B')]
 	for (const name of ['one', 'two']) for (const { id } of [a, b]) await grant(name, id)
 	const reply = await call('DELETE', `secrets/${a.id}`)
@@ -279,11 +279,11 @@ void t.test('deleting a secret deletes its grants, deleting an agent those of th
 	t.strictSame(await left(), [`one ${b.id}`, `two ${b.id}`])
 	await gateway.request('DELETE', '/v1/agents/one')
 	t.strictSame(await left(), [`two ${b.id}`])
-	await agent('one')
-	t.strictSame(await left(), [`two ${b.id}`], 'an agent made anew under the name has none')
+	await createAgent('one')
+	t.strictSame(await left(), [`two ${b.id}`], 'a new agent with that name has none')
 })
 
-void t.test('vault.read under a grant gives a handle, and the event vault.accessed', async (t) => {
+void t.test('vault.read with a grant returns a handle and emits vault.accessed', async (t) => {
 	const ada = await follow(t, gateway, 'reader')
 	const { id } = await store('READ_ME', 'the value of READ_ME')
 	const { grant_id } = await grant('reader', id)
@@ -305,7 +305,7 @@ void t.test('vault.read under a grant gives a handle, and the event vault.access
 	)
 	const value = 'the value of READ_ME'
 	const sent = { url: `https://example.com/?key=${value}`, list: [value] }
-	t.match((await ada.heard(calling, 'primitive.result')).payload.result, await digestOf(sent))
+	t.match((await ada.heard(calling, 'primitive.result')).payload.result, digestOf(sent))
 	t.match((await ada.heard(calling, 'vault.accessed')).payload, { secret: 'READ_ME', via: 'outpost' })
 	t.match((await ada.heard(calling, 'primitive.called')).payload.arguments, '{{secret:READ_ME}}')
 	t.notMatch(JSON.stringify(ada.stream.events), value)
@@ -315,7 +315,7 @@ void t.test('vault.read under a grant gives a handle, and the event vault.access
 void t.test('without a grant the agent gets an error, and vault.denied is emitted', async (t) => {
 	const ada = await follow(t, gateway, 'stranger')
 	const { id } = await store('NOT_YOURS', 'the value of NOT_YOURS')
-	await grant(await agent('somebody-else'), id)
+	await grant(await createAgent('somebody-else'), id)
 	for (const name of ['NOT_YOURS', 'NO_SUCH', 'no name at all', id]) {
 		const run_id = await ada.complete(`/tool vault.read {"name":"${name}"}`)
 		t.strictSame((await ada.heard(run_id, 'vault.denied')).payload, { secret: name, via: 'vault.read' })
@@ -332,10 +332,10 @@ void t.test('without a grant the agent gets an error, and vault.denied is emitte
 	await ada.complete('/tool vault.read {"name":"NOT_YOURS"}')
 	await call('DELETE', `grants/${grant_id}`)
 	const after = await ada.complete('/tool vault.read {"name":"NOT_YOURS"}')
-	t.ok(ada.typesOf(after).includes('vault.denied'), 'a revoked grant counts no more')
+	t.ok(ada.typesOf(after).includes('vault.denied'), 'a revoked grant is no longer valid')
 })
 
-void t.test('wrong arguments of vault.read are told to the model', async (t) => {
+void t.test('invalid arguments of vault.read are reported to the model', async (t) => {
 	const ada = await follow(t, gateway, 'clumsy')
 	for (const args of ['{}', '{"name":7}', '{"name":""}', '{"name":"A","more":1}', `{"name":"${'x'.repeat(129)}"}`]) {
 		const run_id = await ada.complete(`/tool vault.read ${args}`)
@@ -343,7 +343,7 @@ void t.test('wrong arguments of vault.read are told to the model', async (t) => 
 	}
 })
 
-void t.test('a secret is replaced and deleted by its name as well', async (t) => {
+void t.test('a secret can be replaced and deleted by its name', async (t) => {
 	const made = await store('BY_NAME', 'the first value')
 	const reply = await call('PUT', 'secrets/BY_NAME', { value: 'the second value' })
 	t.equal(reply.status, 200)
@@ -353,7 +353,7 @@ void t.test('a secret is replaced and deleted by its name as well', async (t) =>
 	t.equal((await call('DELETE', 'secrets/BY_NAME')).status, 404)
 })
 
-void t.test('another value takes the place of the old one, under the same grants', async (t) => {
+void t.test('a secret with a new value keeps its grants', async (t) => {
 	const ada = await follow(t, gateway, 'keeper')
 	const made = await store('ROTATED', 'the first value')
 	await grant('keeper', made.id)
@@ -365,32 +365,32 @@ void t.test('another value takes the place of the old one, under the same grants
 	t.strictSame(await listed('ROTATED'), made)
 	t.match((await stream.waitFor('vault.secret_updated')).payload, { secret_id: made.id, name: 'ROTATED', version: 2 })
 	const run_id = await ada.complete('/tool outpost.call {"v":"{{secret:ROTATED}}"}')
-	t.match((await ada.heard(run_id, 'primitive.result')).payload.result, await digestOf({ v: 'the second value' }))
+	t.match((await ada.heard(run_id, 'primitive.result')).payload.result, digestOf({ v: 'the second value' }))
 })
 
-void t.test('what happens in the vault is told as events, without values', async (t) => {
-	await agent('watched')
+void t.test('changes of the vault emit events without values', async (t) => {
+	await createAgent('watched')
 	const stream = await openStream(gateway.url, { query: { event_type: 'vault.*' } })
 	t.teardown(() => stream.close())
-	const { id } = await store('WATCHED', 'a value that is not told', { policy_label: 'channel' })
+	const { id } = await store('WATCHED', 'a value that is not in events', { policy_label: 'channel' })
 	const first = await grant('watched', id)
 	await call('DELETE', `grants/${first.grant_id}`)
 	await grant('watched', id, { reveal: true })
 	await call('DELETE', `secrets/${id}`)
 	await stream.waitFor('vault.secret_deleted')
-	const told = stream.events.filter((event) => event.payload.secret_id === id)
-	t.match(told, [
+	const events = stream.events.filter((event) => event.payload.secret_id === id)
+	t.match(events, [
 		{ event_type: 'vault.secret_created', agent_id: null, payload: { name: 'WATCHED', policy_label: 'channel' } },
 		{ event_type: 'vault.granted', agent_id: 'watched', payload: { grant_id: first.grant_id, secret: 'WATCHED' } },
 		{ event_type: 'vault.revoked', agent_id: 'watched', payload: { grant_id: first.grant_id } },
 		{ event_type: 'vault.granted', agent_id: 'watched', payload: { reveal: true } },
 		{ event_type: 'vault.secret_deleted', agent_id: null, payload: { name: 'WATCHED', grants: 1 } },
 	])
-	t.equal(told.length, 5)
-	t.notMatch(JSON.stringify(told), 'not told')
+	t.equal(events.length, 5)
+	t.notMatch(JSON.stringify(events), 'not in events')
 })
 
-void t.test('listing needs vault:read, everything else vault:write', async (t) => {
+void t.test('listing secrets requires vault:read, everything else vault:write', async (t) => {
 	const own = await startGateway({ env: { SVC_LOOPBACK: 'off' } })
 	t.teardown(() => own.stop())
 	const admin = (await own.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body.token
@@ -428,7 +428,7 @@ void t.test('listing needs vault:read, everything else vault:write', async (t) =
 	}
 })
 
-void t.test('secrets and grants are there after a restart, and so is what is redacted', async (t) => {
+void t.test('secrets, grants and redaction survive a restart', async (t) => {
 	const home = makeHome()
 	let own: TestGateway = await startGateway({ home })
 	t.teardown(() => own.stop())
@@ -449,7 +449,7 @@ void t.test('secrets and grants are there after a restart, and so is what is red
 	chmodSync(join(home, 'keys/vault.key'), 0o644)
 
 	own = await startGateway({ home })
-	if (isUnix) t.strictSame(modes(), [0o700, 0o600], 'what was open to others is closed')
+	if (isUnix) t.strictSame(modes(), [0o700, 0o600], 'the permissions are restored')
 	t.strictSame((await own.request('GET', '/v1/vault/grants')).body, [made.body])
 	const again = await follow(t, own, 'ada')
 	const run_id = await again.complete(`Is it ${VALUE}?`)
@@ -462,8 +462,8 @@ void t.test('secrets and grants are there after a restart, and so is what is red
 	own = await startGateway({ home })
 	const without = await follow(t, own, 'ada')
 	const last = await without.complete(`Is it still ${VALUE}?`)
-	const said = 'Is it still [redacted:KEPT]?'
-	t.match((await without.heard(last, 'message.user')).payload.content, said, 'also without the grant')
+	const redacted = 'Is it still [redacted:KEPT]?'
+	t.match((await without.heard(last, 'message.user')).payload.content, redacted, 'also without the grant')
 })
 
 void t.test('without its key the vault is locked, and everything else works', async (t) => {
@@ -506,7 +506,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 	t.equal((await own.request('GET', '/v1/vault/secrets')).body.length, 1, 'nothing is deleted')
 	await own.stop()
 
-	// The key is lost for good.
+	// The key is lost.
 	const file = join(home, 'keys/vault.key')
 	rmSync(file)
 	own = await startGateway({ home })
@@ -521,10 +521,10 @@ void t.test('without its key the vault is locked, and everything else works', as
 	await own.stop()
 
 	own = await startGateway({ home })
-	t.equal((await own.request('GET', '/v1/vault/secrets')).body.length, 1, 'the new key is the one of the next start')
+	t.equal((await own.request('GET', '/v1/vault/secrets')).body.length, 1, 'the next start uses the new key')
 })
 
-void t.test('the key is changed while the gateway works', async (t) => {
+void t.test('the key is rotated while the gateway runs', async (t) => {
 	const ada = await follow(t, gateway, 'rotating')
 	const { id } = await store('UNDER_NEW_KEY')
 	await grant('rotating', id)
@@ -532,12 +532,11 @@ void t.test('the key is changed while the gateway works', async (t) => {
 	const reply = await call('POST', 'rotate-key')
 	t.strictSame([reply.status, reply.body], [200, { status: 'rotated', secrets: before }])
 	const run_id = await ada.complete('/tool outpost.call {"v":"{{secret:UNDER_NEW_KEY}}"}')
-	t.match((await ada.heard(run_id, 'primitive.result')).payload.result, await digestOf({ v: VALUE }))
+	t.match((await ada.heard(run_id, 'primitive.result')).payload.result, digestOf({ v: VALUE }))
 	const { events } = (await gateway.request('GET', '/v1/audit?event_type=vault.key_rotated')).body
 	t.match(events, [{ payload: { secrets: before } }])
 })
 
-async function digestOf(data: unknown): Promise<string> {
-	const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(data)))
-	return Buffer.from(digest).toString('hex')
+function digestOf(data: unknown): string {
+	return createHash('sha256').update(JSON.stringify(data)).digest('hex')
 }

@@ -1,9 +1,8 @@
-/** Webhooks over HTTP: registered by an agent, delivered to by anybody, refused for every reason, looked at and deleted. */
+/** Webhooks over HTTP: registration, deliveries, every reason for a refusal, rotation and deletion. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Connection } from '../bench/connection.ts'
@@ -14,9 +13,9 @@ import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
+import { eventually } from '../support/wait.ts'
 
-const open = `webhooks:\n  per_minute: 1000000\n`
-const shared = await startGateway({ config: open })
+const shared = await startGateway({ config: 'webhooks:\n  per_minute: 1000000\n' })
 t.teardown(() => shared.stop())
 
 const json = ['content-type: application/json']
@@ -27,7 +26,11 @@ async function listed(gateway: Pick<TestGateway, 'request'>, hook: Hook): Promis
 	return body.find((one: Answer) => one.slug === hook.slug)
 }
 
-async function log(gateway: Pick<TestGateway, 'request'>, { path }: Hook, query = '?limit=500'): Promise<Answer[]> {
+async function deliveriesOf(
+	gateway: Pick<TestGateway, 'request'>,
+	{ path }: Hook,
+	query = '?limit=500',
+): Promise<Answer[]> {
 	return (await gateway.request('GET', `${path}/deliveries${query}`)).body
 }
 
@@ -36,7 +39,7 @@ async function runsOf(gateway: Pick<TestGateway, 'request'>, agent: string): Pro
 	return body.filter((run: Answer) => run.trigger === 'webhook')
 }
 
-void t.test('an agent registers a webhook, and what is delivered there starts it', async (t) => {
+void t.test('an agent registers a webhook, and a delivery starts a run', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	const home = makeHome({
@@ -47,17 +50,14 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	let stopped = false
 	t.teardown(() => (stopped ? undefined : gateway.stop()))
 	const ada = await follow(t, gateway, 'ada')
-	const use = async (prompt: string, name: string, slug: unknown): Promise<Answer> => {
+	const callTool = async (prompt: string, name: string, slug: unknown): Promise<Answer> => {
 		model.on(prompt, { tools: [{ name, arguments: { slug } }] }, 'Done.')
 		await ada.complete(prompt)
-		const told = model
-			.requests(prompt)
-			.at(-1)
-			?.messages.findLast((message) => message.role === 'tool')
-		return JSON.parse(String(told?.content))
+		const last = model.requests(prompt).at(-1)
+		return JSON.parse(String(last?.messages.findLast((message) => message.role === 'tool')?.content))
 	}
 
-	const made = await use('register one', 'webhook_register', 'git-hub_1')
+	const made = await callTool('register one', 'webhook_register', 'git-hub_1')
 	t.strictSame(Object.keys(made), ['slug', 'url', 'token', 'secret'])
 	t.match(made, { slug: 'git-hub_1', token: /^[\w-]{43}$/, secret: /^[0-9a-f]{64}$/ })
 	t.equal(made.url, `https://gateway.example.com/base/v1/hooks/${made.token}`)
@@ -81,17 +81,17 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	t.equal(status, 200)
 	t.strictSame(Object.keys(body), ['status', 'delivery_id'])
 	t.equal(body.status, 'accepted')
-	const told = await ada.stream.waitFor('webhook.accepted')
-	t.strictSame(told.payload, {
+	const accepted = await ada.stream.waitFor('webhook.accepted')
+	t.strictSame(accepted.payload, {
 		slug: 'git-hub_1',
 		delivery_id: body.delivery_id,
-		run_id: told.payload.run_id,
+		run_id: accepted.payload.run_id,
 		actor: { kind: 'webhook', id: 'git-hub_1' },
 	})
-	const run_id = String(told.payload.run_id)
-	t.match(told, { run_id, sequence: 1 }, 'the first event of its run')
+	const run_id = String(accepted.payload.run_id)
+	t.match(accepted, { run_id, sequence: 1 }, 'the first event of its run')
 	const audit = await gateway.request('GET', `/v1/audit?event_type=webhook.accepted&run_id=${run_id}`)
-	t.strictSame(audit.body.events, [told])
+	t.strictSame(audit.body.events, [accepted])
 	t.equal((await ada.ended(run_id)).event_type, 'run.completed')
 	const run = await ada.read(run_id)
 	t.match(run, { agent: 'ada', trigger: 'webhook', conversation: `webhook:${body.delivery_id}` })
@@ -101,10 +101,10 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 		{ role: 'user', content: run.prompt },
 		{ role: 'assistant', content: 'I have seen it.' },
 	])
-	t.ok(run.prompt.includes(payload), 'the payload is whole')
+	t.ok(run.prompt.includes(payload), 'the payload is complete')
 	t.match(run.prompt, /webhook "git-hub_1"/)
 	t.ok(String(model.requests('has received a delivery')[0]?.messages.at(-1)?.content).includes(payload))
-	const [delivery] = await log(gateway, hook)
+	const [delivery] = await deliveriesOf(gateway, hook)
 	const { received_at, ...logged } = delivery
 	t.strictSame(logged, {
 		error: null,
@@ -117,19 +117,19 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	})
 	t.match(await listed(gateway, hook), { last_delivery: received_at, delivery_count: 1 })
 
-	// What is wrong is told to the model.
-	t.match(await use('the same again', 'webhook_register', 'git-hub_1'), {
+	// Errors are reported to the model.
+	t.match(await callTool('the same again', 'webhook_register', 'git-hub_1'), {
 		error: { code: 'already_exists', message: /webhook_rotate/ },
 	})
 	for (const [n, slug] of ['', 'Upper', 'a b', 'x'.repeat(65), 'ä', 7].entries())
-		t.match(await use(`wrong ${n}`, 'webhook_register', slug), {
+		t.match(await callTool(`wrong ${n}`, 'webhook_register', slug), {
 			error: { code: 'invalid_arguments', message: /slug/ },
 		})
-	t.match(await use('one that is not there', 'webhook_rotate', 'other'), {
+	t.match(await callTool('one that is not there', 'webhook_rotate', 'other'), {
 		error: { code: 'not_found', message: /git-hub_1/ },
 	})
 
-	const rotated = await use('rotate it', 'webhook_rotate', 'git-hub_1')
+	const rotated = await callTool('rotate it', 'webhook_rotate', 'git-hub_1')
 	t.not(rotated.token, made.token)
 	t.not(rotated.secret, made.secret)
 	refused(t, await deliver(gateway, hook, {}), { status: 404, code: 'not_found' })
@@ -140,7 +140,7 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	t.equal((await deliver(gateway, rotated, {})).status, 200)
 	t.match(await listed(gateway, hook), { token: rotated.token, created_at, delivery_count: 2 })
 
-	// The secret was shown to the model once each, and shows nowhere else, also when it is told on.
+	// The model got each secret once. They are redacted everywhere else, also if the model repeats them.
 	model.on('say it', `The secret is ${rotated.secret}, and was ${made.secret}.`)
 	model.on('and again', 'Well.')
 	await ada.complete('say it')
@@ -151,15 +151,19 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	model.on('tell me once more', `It is ${rotated.secret}.`)
 	await later.complete('tell me once more')
 	const shown = [ada.stream.events, later.stream.events, (await later.call('history')).body]
-	shown.push((await later.call('runs?limit=500')).body, (await later.call('webhooks')).body, await log(gateway, hook))
+	shown.push(
+		(await later.call('runs?limit=500')).body,
+		(await later.call('webhooks')).body,
+		await deliveriesOf(gateway, hook),
+	)
 	shown.push((await gateway.request('GET', '/v1/audit?limit=500')).body.events)
 	await gateway.stop()
 	stopped = true
 	const secrets = [made.secret, rotated.secret] as string[]
 	for (const secret of secrets) {
-		t.notOk(JSON.stringify(shown).includes(secret.slice(0, 24)), 'neither events, records nor answers')
+		t.notOk(JSON.stringify(shown).includes(secret.slice(0, 24)), 'not in events, records or responses')
 		const requests = model.mock.getRequests().filter(({ body }) => JSON.stringify(body).includes(secret.slice(0, 24)))
-		t.equal(requests.length, 1, 'one request to the model: the one with the result of the call')
+		t.equal(requests.length, 1, 'only in the request with the result of the call')
 		for (const file of readdirSync(home, { recursive: true, withFileTypes: true })) {
 			if (file.isFile())
 				t.notOk(readFileSync(join(file.parentPath, file.name)).includes(secret.slice(0, 24)), `not in ${file.name}`)
@@ -168,7 +172,7 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	t.match(JSON.stringify(shown), /It is \[redacted:webhook:git-hub_1\]\./)
 })
 
-void t.test('a delivery that is wrong is refused, and written down where the body was read', async (t) => {
+void t.test('an invalid delivery is rejected, and recorded if its body was read', async (t) => {
 	const hook = await makeHook(shared, 'strict')
 	const { stream } = await follow(t, shared, 'strict')
 	const body = '{"a":1}'
@@ -181,20 +185,25 @@ void t.test('a delivery that is wrong is refused, and written down where the bod
 	const signatures: Case[] = [
 		['no signature', 401, send(body, unsigned), /X-Signature/],
 		['an empty one', 401, send(body, { 'x-signature': '' }), /X-Signature/],
-		['one of something else', 401, send(body, { 'x-signature': sign(hook.secret, '{"a":2}') }), /does not match/],
+		['one of another body', 401, send(body, { 'x-signature': sign(hook.secret, '{"a":2}') }), /does not match/],
 		['one with another secret', 401, send(body, { 'x-signature': sign('other', body) }), /does not match/],
 		['one with the token', 401, send(body, { 'x-signature': sign(hook.token, body) }), /does not match/],
-		['digits alone', 401, send(body, { 'x-signature': sign(hook.secret, body).slice(7) }), /sha256=/],
-		['another name of the hash', 401, send(body, { 'x-signature': sign(hook.secret, body).toUpperCase() }), /sha256=/],
-		['a second one that is wrong', 401, send(body, { 'x-hub-signature-256': sign('other', body) }), /X-Hub-/],
+		['one without its prefix', 401, send(body, { 'x-signature': sign(hook.secret, body).slice(7) }), /sha256=/],
+		[
+			'one with an uppercase prefix',
+			401,
+			send(body, { 'x-signature': sign(hook.secret, body).toUpperCase() }),
+			/sha256=/,
+		],
+		['a wrong second one', 401, send(body, { 'x-hub-signature-256': sign('other', body) }), /X-Hub-/],
 		['none, and no body', 401, send('', unsigned), /X-Signature/],
-		['none, and no JSON', 401, send('{', { ...unsigned, 'content-type': 'text/plain' }), /X-Signature/],
+		['none, and invalid JSON', 401, send('{', { ...unsigned, 'content-type': 'text/plain' }), /X-Signature/],
 	]
 	const bodies: Case[] = [
 		['no body', 400, send(''), /empty/],
-		['no JSON', 400, send('{"a":'), /not valid JSON/],
-		['two values', 400, send('{} {}'), /not valid JSON/],
-		['bytes', 400, send(Buffer.from([0x22, 0xff, 0x22])), /UTF-8/],
+		['invalid JSON', 400, send('{"a":'), /not valid JSON/],
+		['two JSON values', 400, send('{} {}'), /not valid JSON/],
+		['invalid UTF-8', 400, send(Buffer.from([0x22, 0xff, 0x22])), /UTF-8/],
 		['another type', 400, send(body, { 'content-type': 'text/plain' }), /application\/json/],
 		[
 			'a form',
@@ -203,7 +212,7 @@ void t.test('a delivery that is wrong is refused, and written down where the bod
 			/application\/json/,
 		],
 		['no type', 400, send(body, { 'content-type': '' }), /application\/json/],
-		['a type that is none', 400, send(body, { 'content-type': ';;' }), /application\/json/],
+		['an invalid type', 400, send(body, { 'content-type': ';;' }), /application\/json/],
 		['a compressed body', 400, send(body, { 'content-encoding': 'gzip' }), /compressed/],
 		['an id that is too long', 400, send(body, { 'x-delivery-id': 'x'.repeat(257) }), /256/],
 	]
@@ -213,11 +222,11 @@ void t.test('a delivery that is wrong is refused, and written down where the bod
 	const unrecorded: [string, number, string, () => Promise<Reply<Answer>>][] = [
 		['more than 1 MiB', 413, 'payload_too_large', send(`"${'x'.repeat(1024 * 1024)}"`)],
 		['more than 1 MiB, unsigned', 413, 'payload_too_large', send(`"${'x'.repeat(1024 * 1024)}"`, unsigned)],
-		['a token that is none', 404, 'not_found', () => deliver(shared, { ...hook, token: 'x' }, body)],
+		['an invalid token', 404, 'not_found', () => deliver(shared, { ...hook, token: 'x' }, body)],
 		['an unknown token', 404, 'not_found', () => deliver(shared, { ...hook, token: `${hook.token.slice(1)}_` }, body)],
-		['a token and more', 404, 'not_found', () => deliver(shared, { ...hook, token: `${hook.token}%00` }, body)],
+		['a token with a suffix', 404, 'not_found', () => deliver(shared, { ...hook, token: `${hook.token}%00` }, body)],
 		[
-			'an unknown token, and all else wrong',
+			'an unknown token in an invalid request',
 			404,
 			'not_found',
 			() => deliver(shared, { token: 'x', secret: 'x' }, '', unsigned),
@@ -225,7 +234,7 @@ void t.test('a delivery that is wrong is refused, and written down where the bod
 	]
 	for (const [what, status, code, ask] of unrecorded) refused(t, await ask(), { status, code }, what)
 
-	const kept = await log(shared, hook)
+	const kept = await deliveriesOf(shared, hook)
 	t.strictSame(
 		kept.map((one) => [one.status_code, one.signature_valid, one.run_id]).toReversed(),
 		recorded.map(([, status]) => [status, status === 400, null]),
@@ -236,9 +245,9 @@ void t.test('a delivery that is wrong is refused, and written down where the bod
 	t.match(violation.payload, { reason: 'webhook_signature', slug: 'hook', source_ip: '127.0.0.1', message: /X-Sig/ })
 	const rejected = await stream.waitFor('webhook.rejected', recorded.length + 2)
 	t.match(rejected.payload, { slug: 'hook', code: 'payload_too_large', delivery_id: null })
-	const told = stream.events.filter((event) => event.event_type === 'webhook.rejected').map((event) => event.payload)
+	const rejections = stream.events.filter((event) => event.event_type === 'webhook.rejected')
 	t.strictSame(
-		told.flatMap(({ delivery_id }) => delivery_id ?? []),
+		rejections.flatMap(({ payload }) => payload.delivery_id ?? []),
 		kept.map((one) => one.delivery_id).toReversed(),
 	)
 
@@ -249,7 +258,7 @@ void t.test('a delivery that is wrong is refused, and written down where the bod
 			good,
 			good === 'null' ? { 'x-hub-signature-256': sign(hook.secret, good) } : {},
 		)
-		t.equal(reply.status, 200, `any JSON is taken: ${good.slice(0, 10)}`)
+		t.equal(reply.status, 200, `any JSON value is accepted: ${good.slice(0, 10)}`)
 	}
 	const github = { 'x-signature': undefined, 'x-hub-signature-256': sign(hook.secret, body) }
 	t.equal(
@@ -267,26 +276,26 @@ void t.test('a delivery that is wrong is refused, and written down where the bod
 		t.equal((await shared.request(method, path)).status, 404, `${method} ${path.slice(0, 12)}`)
 })
 
-void t.test('what no proper client sends', async (t) => {
+void t.test('malformed requests', async (t) => {
 	const hook = await makeHook(shared, 'raw')
 	const { token, secret } = hook
 	const body = '{"a":1}'
 	const raw = async (lines: string[], ...parts: (string | Buffer)[]) => {
-		const one = await openRaw(shared.url, head(token, ...json, ...lines), ...parts)
-		t.teardown(() => one.socket.destroy())
-		return one
+		const opened = await openRaw(shared.url, head(token, ...json, ...lines), ...parts)
+		t.teardown(() => opened.socket.destroy())
+		return opened
 	}
 	const signed = (of: string): string => `x-signature: ${sign(secret, of)}`
 	const length = `content-length: ${body.length}`
 
-	await t.test('a signature twice', async (t) => {
+	await t.test('a repeated signature', async (t) => {
 		const twice = await raw([length, signed(body), signed(body)], body)
 		t.match(await twice.answer, { status: 401, body: { code: 'signature_invalid' } })
 		const other = await raw([length, signed(body), signed('x')], body)
 		t.equal((await other.answer).status, 401)
 	})
-	await t.test('a length that is a lie', async (t) => {
-		// More than is announced is the next request.
+	await t.test('a wrong length', async (t) => {
+		// The bytes beyond the length are the next request.
 		const more = await raw([`content-length: ${body.length - 1}`, signed(body.slice(0, -1))], body)
 		t.match(await more.answer, { status: 400, body: { code: 'invalid_request' } })
 		const huge = await raw(['content-length: 1048577', signed(body)], body)
@@ -301,7 +310,7 @@ void t.test('what no proper client sends', async (t) => {
 		])
 			t.equal((await (await raw([...lines, signed(body)], body)).answer).status, 400, lines.join())
 	})
-	await t.test('chunks without an end', async (t) => {
+	await t.test('endless chunks', async (t) => {
 		const { socket, answer, closed } = await raw(['transfer-encoding: chunked', signed(body)])
 		const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
 		let answered = false
@@ -311,30 +320,30 @@ void t.test('what no proper client sends', async (t) => {
 			sent++
 			await new Promise<void>((resolve) => socket.write(chunk, () => resolve()))
 		}
-		t.ok(sent < 1024, `it was read no further (${sent} chunks)`)
+		t.ok(sent < 1024, `the gateway stopped reading (${sent} chunks)`)
 		t.equal((await answer).status, 413)
 		await closed
 	})
-	await t.test('chunks that are right', async (t) => {
+	await t.test('valid chunks', async (t) => {
 		const { socket, answer } = await raw(['transfer-encoding: chunked', signed(body)], '3\r\n{"a\r\n', '4\r\n":1}\r\n')
 		socket.write('0\r\n\r\n')
 		t.equal((await answer).status, 200)
 	})
-	await t.test('a token that nobody has, and a body that never comes', async (t) => {
+	await t.test('an unknown token, and a body that never arrives', async (t) => {
 		const { answer } = await openRaw(shared.url, head('nobody', 'content-length: 1000'))
 		t.match(await answer, { status: 404, headers: /connection: close/i })
 	})
-	await t.test('a sender that goes away', async (t) => {
-		const before = (await log(shared, hook)).length
+	await t.test('a sender that disconnects', async (t) => {
+		const before = (await deliveriesOf(shared, hook)).length
 		const { socket, closed } = await raw([length, signed(body)], body.slice(0, 3))
 		socket.end()
 		await closed
-		t.equal((await log(shared, hook)).length, before, 'is not written down')
+		t.equal((await deliveriesOf(shared, hook)).length, before, 'its delivery is not recorded')
 		t.equal((await deliver(shared, hook, body)).status, 200)
 	})
 })
 
-void t.test('hundreds of wrong signatures on connections that stay open', async (t) => {
+void t.test('200 wrong signatures on persistent connections are rejected', async (t) => {
 	const hook = await makeHook(shared, 'hundreds')
 	const body = JSON.stringify({ n: 1, text: 'x'.repeat(200) })
 	const right = sign(hook.secret, body)
@@ -363,12 +372,12 @@ void t.test('hundreds of wrong signatures on connections that stay open', async 
 	await Promise.all(Array.from({ length: 8 }, sender))
 	t.equal(statuses.length, 200)
 	t.strictSame(new Set(statuses), new Set([401]))
-	t.equal((await log(shared, hook)).length, 200)
+	t.equal((await deliveriesOf(shared, hook)).length, 200)
 	t.strictSame(await runsOf(shared, 'hundreds'), [])
 	t.equal((await deliver(shared, hook, body)).status, 200)
 })
 
-void t.test('GitHub as it sends', async (t) => {
+void t.test('deliveries in the form that GitHub sends are accepted', async (t) => {
 	const hook = await makeHook(shared, 'octo', 'github')
 	const send = (event: string, payload: object, guid: string): Promise<Reply<Answer>> => {
 		const body = JSON.stringify(payload)
@@ -399,11 +408,11 @@ void t.test('GitHub as it sends', async (t) => {
 	t.match(runs[1].prompt, /event "ping"[^]*logically awesome/)
 })
 
-void t.test('the same delivery again starts nothing, however it comes', async (t) => {
+void t.test('a repeated delivery starts no second run', async (t) => {
 	const hook = await makeHook(shared, 'twice')
 	const other = await makeHook(shared, 'twice', 'other')
 	const forged = await deliver(shared, hook, {}, { 'x-delivery-id': 'one', 'x-signature': 'sha256=0' })
-	t.equal(forged.status, 401, 'an id without a signature says nothing')
+	t.equal(forged.status, 401, 'an unsigned id is not remembered')
 	t.equal((await deliver(shared, hook, '{', { 'x-delivery-id': 'one' })).status, 400)
 	const replies = await Promise.all(
 		Array.from({ length: 12 }, (_, n) => deliver(shared, hook, { n }, { 'x-delivery-id': 'one' })),
@@ -418,17 +427,17 @@ void t.test('the same delivery again starts nothing, however it comes', async (t
 	t.notOk(ids.has((await deliver(shared, hook, {}, { 'x-delivery-id': 'two' })).body.delivery_id))
 	t.notOk(
 		ids.has((await deliver(shared, other, {}, { 'x-delivery-id': 'one' })).body.delivery_id),
-		'of another webhook',
+		'the same id at another webhook is another delivery',
 	)
 	for (let n = 0; n < 2; n++) t.equal((await deliver(shared, hook, {}, { 'x-delivery-id': '' })).status, 200)
-	t.match(await listed(shared, hook), { delivery_count: 4 }, 'without an id each is another one')
+	t.match(await listed(shared, hook), { delivery_count: 4 }, 'without an id each delivery is a new one')
 	t.equal((await runsOf(shared, 'twice')).length, 5)
 	const { body } = await shared.request('POST', `${hook.path}/rotate`)
 	const renewed = await deliver(shared, body, {}, { 'x-delivery-id': 'one' })
-	t.ok(ids.has(renewed.body.delivery_id), 'also after a rotation')
+	t.ok(ids.has(renewed.body.delivery_id), 'an id is remembered after a rotation')
 })
 
-void t.test('deliveries that come together are all counted', async (t) => {
+void t.test('concurrent deliveries are all counted', async (t) => {
 	const hook = await makeHook(shared, 'counter')
 	const count = 60
 	let left = count
@@ -442,7 +451,7 @@ void t.test('deliveries that come together are all counted', async (t) => {
 		connection.close()
 	}
 	await Promise.all(Array.from({ length: 12 }, sender))
-	const kept = await log(shared, hook)
+	const kept = await deliveriesOf(shared, hook)
 	t.equal(kept.length, count)
 	t.match(await listed(shared, hook), {
 		delivery_count: count,
@@ -454,7 +463,7 @@ void t.test('deliveries that come together are all counted', async (t) => {
 
 	const paged: Answer[] = []
 	for (let before = ''; ;) {
-		const page = await log(shared, hook, `?limit=25${before && `&before=${before}`}`)
+		const page = await deliveriesOf(shared, hook, `?limit=25${before && `&before=${before}`}`)
 		if (page.length === 0) break
 		paged.push(...page)
 		before = page.at(-1).delivery_id
@@ -464,7 +473,7 @@ void t.test('deliveries that come together are all counted', async (t) => {
 		t.equal((await shared.request('GET', `${hook.path}/deliveries${query}`)).status, 400, query)
 })
 
-void t.test('a burst waits for its turn, up to the limit of the minute', async (t) => {
+void t.test('a burst is queued, up to the limit per minute', async (t) => {
 	const gateway = await startGateway({ config: 'webhooks:\n  per_minute: 110\n' })
 	t.teardown(() => gateway.stop())
 	const hook = await makeHook(gateway, 'burst')
@@ -476,9 +485,9 @@ void t.test('a burst waits for its turn, up to the limit of the minute', async (
 	const many = Array.from({ length: 50 }, (_, n) => n)
 	t.strictSame(await statuses(many.map((n) => deliver(gateway, hook, { n }))), { 200: 50 })
 
-	// Bodies that come after their heads: none is read before all of them wait. Whether a body is slow is a question of
-	// time, and which one is behind a question of how the system splits it: neither may depend on this machine. So time
-	// stands still, and each body comes in one piece.
+	// Each body is sent only once all requests are waiting for theirs. Which bodies count as slow depends on the time, and which one is
+	// furthest behind on how the system splits it. Neither may depend on this machine, so the clock stands still, and each body is sent
+	// in one piece.
 	const at = performance.now()
 	t.intercept(performance, 'now', { value: () => at })
 	const bodies = many.map((n) => JSON.stringify({ n, text: 'x'.repeat(40_000) }))
@@ -499,7 +508,7 @@ void t.test('a burst waits for its turn, up to the limit of the minute', async (
 	t.equal((await listed(gateway, hook)).delivery_count, 110)
 })
 
-void t.test('limits say when to come again', async (t) => {
+void t.test('limits of size, rate, concurrency and number apply, with Retry-After', async (t) => {
 	const home = makeHome({
 		config:
 			'webhooks:\n  per_minute: 9\n  max_concurrent: 3\n  max_concurrent_per_webhook: 2\n  max_body_kib: 1\n  max_per_agent: 4\n',
@@ -512,23 +521,23 @@ void t.test('limits say when to come again', async (t) => {
 	const other = await makeHook(gateway, 'busy', 'other')
 	const third = await makeHook(gateway, 'busy', 'third')
 	const hold = async ({ token, secret }: Hook) => {
-		const one = await openRaw(
+		const opened = await openRaw(
 			gateway.url,
 			head(token, ...json, 'content-length: 2', `x-signature: ${sign(secret, '{}')}`),
 			'{',
 		)
-		t.teardown(() => one.socket.destroy())
-		// A connection that was opened later is answered later.
+		t.teardown(() => opened.socket.destroy())
+		// The gateway has read the request above once it answers on a later connection.
 		const later = await openRaw(gateway.url, head('nobody', 'content-length: 0'))
 		t.equal((await later.answer).status, 404)
 		later.socket.destroy()
-		return one
+		return opened
 	}
 	const [first, second] = [await hold(busy), await hold(busy)]
 	const held = [first, second, await hold(other)]
 	for (const hook of [busy, other, third])
-		t.equal((await deliver(gateway, hook, {})).status, 200, 'slow bodies keep nobody else out')
-	// It waits in line, and those that are slow give way to it.
+		t.equal((await deliver(gateway, hook, {})).status, 200, 'slow bodies block no other delivery')
+	// It is queued, and the first slow body is aborted for it.
 	const next = await openRaw(gateway.url, head(busy.token, ...json, 'content-length: 2'), '{')
 	t.teardown(() => next.socket.destroy())
 	t.match(await first.answer, { status: 408, headers: /connection: close/i, body: { message: /too slowly/ } })
@@ -545,7 +554,7 @@ void t.test('limits say when to come again', async (t) => {
 	})
 	for (let n = 0; n < 12; n++) await deliver(gateway, fourth, n, { 'x-signature': 'wrong' })
 	for (let n = 0; n < 9; n++)
-		t.equal((await deliver(gateway, fourth, n)).status, 200, 'what is not signed counts for nothing')
+		t.equal((await deliver(gateway, fourth, n)).status, 200, 'unsigned deliveries do not count')
 	const late = await deliver(gateway, fourth, {})
 	refused(t, late, { status: 429, code: 'rate_limited', says: /9 deliveries a minute/ })
 	const wait = Number(late.headers.get('retry-after'))
@@ -556,33 +565,33 @@ void t.test('limits say when to come again', async (t) => {
 	let answers = ''
 	scan.socket.on('data', (text: string) => (answers += text))
 	const answered = (status: number): number => answers.split(`HTTP/1.1 ${status}`).length - 1
-	// So many that a connection may send them ahead.
+	// Fewer than the 64 requests that a connection may pipeline.
 	for (let sent = 62; sent <= 310; sent += 62) {
 		scan.socket.write('POST /v1/hooks/wrong HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(62))
 		while (answered(404) + answered(429) < sent) await once(scan.socket, 'data')
 	}
 	scan.socket.destroy()
-	t.equal(answered(404) + held.length, 300, 'with those that asked before')
+	t.equal(answered(404) + held.length, 300, 'including the earlier requests with an unknown token')
 	t.equal(answered(429), 10 + held.length)
-	t.equal((await deliver(gateway, other, {})).status, 200, 'a good token is heard all the same')
+	t.equal((await deliver(gateway, other, {})).status, 200, 'a valid token still works')
 
-	// Another key than the vault's: no secret can be opened, and nobody is let in.
-	const kept = await log(gateway, other)
-	next.socket.destroy() // a gateway that ends waits for bodies
+	// With another key than the vault's no secret can be decrypted, and no delivery is accepted.
+	const kept = await deliveriesOf(gateway, other)
+	next.socket.destroy() // a gateway that stops waits for bodies
 	await gateway.stop()
 	running = null
 	const locked = (running = await startGateway({ home, env: { SVC_VAULT_KEY: randomBytes(32).toString('hex') } }))
 	refused(t, await deliver(locked, other, {}), { status: 503, code: 'vault_locked', says: /^(?!.*SVC_).*later/ })
 	refused(t, await deliver(locked, other, {}, { 'x-signature': undefined }), { status: 503, code: 'vault_locked' })
-	t.strictSame(await log(locked, other), kept)
+	t.strictSame(await deliveriesOf(locked, other), kept)
 })
 
-/** Sends until it is told to stop. Answers with when each delivery began and what it was answered. */
+/** Sends deliveries until `stop`. `sent`: the start and the status of each. */
 function keepSending(hook: Hook, senders: number) {
 	const sent: { at: number; status: number }[] = []
-	let over = false
+	let stopped = false
 	const sender = async (): Promise<void> => {
-		while (!over) {
+		while (!stopped) {
 			const at = performance.now()
 			sent.push({ at, status: (await deliver(shared, hook, {})).status })
 		}
@@ -590,17 +599,15 @@ function keepSending(hook: Hook, senders: number) {
 	const work = Promise.all(Array.from({ length: senders }, sender))
 	return {
 		sent,
-		accepted: async (count: number): Promise<void> => {
-			while (sent.filter(({ status }) => status === 200).length < count) await pause(5)
-		},
+		accepted: (count: number) => eventually(() => sent.filter(({ status }) => status === 200).length >= count),
 		async stop(): Promise<void> {
-			over = true
+			stopped = true
 			await work
 		},
 	}
 }
 
-void t.test('rotation and deletion hold at once, under load', async (t) => {
+void t.test('rotation and deletion take effect at once, under load', async (t) => {
 	const hook = await makeHook(shared, 'moving')
 	const old = keepSending(hook, 6)
 	await old.accepted(10)
@@ -608,23 +615,23 @@ void t.test('rotation and deletion hold at once, under load', async (t) => {
 	const rotated = performance.now()
 	const fresh = keepSending({ ...hook, ...next }, 6)
 	await fresh.accepted(10)
-	while (!old.sent.some(({ at }) => at > rotated)) await pause(5)
+	await eventually(() => old.sent.some(({ at }) => at > rotated))
 	await old.stop()
 	const late = old.sent.filter(({ at }) => at > rotated)
-	t.ok(late.length > 0 && late.every(({ status }) => status === 404), `${late.length} came late`)
+	t.ok(late.length > 0 && late.every(({ status }) => status === 404), `${late.length} deliveries after the rotation`)
 	t.ok(
 		old.sent.every(({ status }) => status === 200 || status === 404),
-		'and no other answer',
+		'no other status',
 	)
 
 	t.equal((await shared.request('DELETE', hook.path)).status, 204)
 	const deleted = performance.now()
-	while (fresh.sent.filter(({ at }) => at > deleted).length < 10) await pause(5)
+	await eventually(() => fresh.sent.filter(({ at }) => at > deleted).length >= 10)
 	await fresh.stop()
 	t.ok(fresh.sent.filter(({ at }) => at > deleted).every(({ status }) => status === 404))
 	t.ok(fresh.sent.every(({ status }) => status === 200 || status === 404))
 	const accepted = [...old.sent, ...fresh.sent].filter(({ status }) => status === 200).length
-	t.equal((await runsOf(shared, 'moving')).length, accepted, 'what was accepted has its run')
+	t.equal((await runsOf(shared, 'moving')).length, accepted, 'each accepted delivery has its run')
 	for (const path of [hook.path, `${hook.path}/rotate`, `${hook.path}/deliveries`])
 		refused(
 			t,
@@ -634,11 +641,11 @@ void t.test('rotation and deletion hold at once, under load', async (t) => {
 		)
 	t.strictSame((await shared.request('GET', '/v1/agents/moving/webhooks')).body, [])
 	const renewed = await makeHook(shared, 'moving')
-	t.strictSame(await log(shared, renewed), [])
+	t.strictSame(await deliveriesOf(shared, renewed), [])
 	t.match(await listed(shared, renewed), { delivery_count: 0, last_delivery: null })
 })
 
-void t.test('with its agent a webhook goes, and does not come back', async (t) => {
+void t.test('deleting an agent deletes its webhooks, and a new agent with that name has none', async (t) => {
 	const hook = await makeHook(shared, 'mortal')
 	t.equal((await deliver(shared, hook, {}, { 'x-delivery-id': 'one' })).status, 200)
 	const held = await openRaw(
@@ -649,7 +656,7 @@ void t.test('with its agent a webhook goes, and does not come back', async (t) =
 	t.equal((await shared.request('DELETE', '/v1/agents/mortal')).status, 204)
 	refused(t, await deliver(shared, hook, {}), { status: 404, code: 'not_found' })
 	held.socket.write('}')
-	t.equal((await held.answer).status, 404, 'one whose body was on its way')
+	t.equal((await held.answer).status, 404, 'a delivery whose body was incomplete')
 	held.socket.destroy()
 	refused(t, await shared.request('GET', '/v1/agents/mortal/webhooks'), { status: 404, code: 'not_found' })
 	await shared.request('POST', '/v1/agents', { body: { name: 'mortal' } })
@@ -661,7 +668,7 @@ void t.test('with its agent a webhook goes, and does not come back', async (t) =
 	t.match(await listed(shared, renewed), { delivery_count: 1 })
 })
 
-void t.test('scopes, and what a person may do', async (t: Test) => {
+void t.test('each route requires its scope, and a delivery requires none', async (t: Test) => {
 	const hook = await makeHook(shared, 'scoped')
 	const away = { 'x-forwarded-for': '192.0.2.7' }
 	const tokenOf = async (...scopes: string[]): Promise<string> =>
@@ -678,12 +685,8 @@ void t.test('scopes, and what a person may do', async (t: Test) => {
 		['DELETE', hook.path, reader],
 	] as const)
 		t.equal((await ask(method, path, token)).status, 403, `${method} ${path}`)
-	t.equal(
-		(await deliver(shared, hook, {}, away)).status,
-		200,
-		'a delivery needs no token of ours, wherever it comes from',
-	)
-	t.match((await log(shared, hook))[0], { source_ip: '127.0.0.1' }, 'a header says nothing about that')
+	t.equal((await deliver(shared, hook, {}, away)).status, 200, 'a remote delivery needs no token of the gateway')
+	t.match((await deliveriesOf(shared, hook))[0], { source_ip: '127.0.0.1' }, 'the address is not taken from a header')
 	const rotated = await ask('POST', `${hook.path}/rotate`, writer)
 	t.match(rotated, { status: 200, body: { slug: 'hook', secret: /^[0-9a-f]{64}$/ } })
 	t.equal(rotated.body.url, `${shared.url}/v1/hooks/${rotated.body.token}`)
@@ -701,7 +704,7 @@ void t.test('scopes, and what a person may do', async (t: Test) => {
 	t.equal((await ask('DELETE', hook.path, writer)).status, 204)
 })
 
-void t.test('instructions reach the model with each delivery, apart from its payload', async (t) => {
+void t.test('instructions reach the model with each delivery, separate from its payload', async (t) => {
 	await shared.request('POST', '/v1/agents', { body: { name: 'told' } })
 	const path = '/v1/agents/told/webhooks'
 	const { body: hook } = await shared.request('POST', path, {
@@ -714,7 +717,7 @@ void t.test('instructions reach the model with each delivery, apart from its pay
 	t.match(run.prompt, /Say which disk is full\.[^]*data from outside[^]*"disk"/)
 })
 
-void t.test('a person registers one, and sees its secret once', async (t) => {
+void t.test('a person registers a webhook, whose secret is returned once', async (t) => {
 	await shared.request('POST', '/v1/agents', { body: { name: 'handy' } })
 	const register = (body: unknown) => shared.request('POST', '/v1/agents/handy/webhooks', { body })
 	const { status, body } = await register({ slug: 'by-hand' })
@@ -738,19 +741,21 @@ void t.test('a person registers one, and sees its secret once', async (t) => {
 	refused(t, nobody, { status: 404, code: 'not_found' })
 })
 
-void t.test('a payload as large as can be', async (t) => {
+void t.test('a payload of the maximum size reaches the run', async (t) => {
 	const hook = await makeHook(shared, 'large')
 	const { stream } = await follow(t, shared, 'large')
 	const frame = JSON.stringify({ text: '', end: '😀' })
 	const payload = frame.replace('""', `"${'x'.repeat(1024 * 1024 - Buffer.byteLength(frame))}"`)
 	const { status, body } = await deliver(shared, hook, payload)
 	t.equal(status, 200)
-	const { payload: told } = await stream.waitFor('webhook.accepted')
-	t.equal(told.delivery_id, body.delivery_id)
-	const run = await ended(shared, String(told.run_id))
+	const { payload: accepted } = await stream.waitFor('webhook.accepted')
+	t.equal(accepted.delivery_id, body.delivery_id)
+	const run = await ended(shared, String(accepted.run_id))
 	t.match(run, { status: 'completed' })
 	t.ok(run.prompt.includes(payload))
-	const heard = await stream.waitFor((event) => event.event_type === 'message.user' && event.run_id === told.run_id)
-	t.ok(String(heard.payload.content).includes(payload))
+	const message = await stream.waitFor(
+		(event) => event.event_type === 'message.user' && event.run_id === accepted.run_id,
+	)
+	t.ok(String(message.payload.content).includes(payload))
 	t.ok((await runsOf(shared, 'large'))[0].prompt.includes(payload))
 })
