@@ -1,4 +1,4 @@
-/** The browser of this machine, for tests that need a real one. */
+/** The browser of this machine. */
 import { existsSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 import type { Browser } from 'playwright-core'
@@ -12,7 +12,7 @@ export const noBrowser: string | false =
 	process.env.SVC_TEST_BROWSER !== 'required' &&
 	`there is no Chromium: none of ${places.join(', ')}`
 
-/** `names`: hosts that lead to 127.0.0.1. */
+/** `names`: host names that resolve to 127.0.0.1. */
 export async function startBrowser(names: readonly string[]): Promise<Browser> {
 	if (found === undefined)
 		throw new Error(`SVC_TEST_BROWSER=required, and there is no Chromium; install Debian's package "chromium"`)

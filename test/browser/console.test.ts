@@ -1,4 +1,4 @@
-/** The console in a real browser: every page with real data, and what an operator does there. */
+/** The console in a real browser: every page with real data, and the actions of an operator. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,10 +7,12 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
+import { png } from '../support/files.ts'
 import { addChannel, codeFor, loopFiles, openLoop } from '../support/loop.ts'
 import { servers as fixtures } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { startProtectedServer } from '../support/oauth.ts'
+import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 import { noBrowser, startBrowser } from './chromium.ts'
 
@@ -34,15 +36,15 @@ const TITLES = [
 
 const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 
-/** What keeps people out who use a keyboard or a screen reader: axe's serious and critical findings. */
+/** Serious and critical findings of axe: barriers for people who use a keyboard or a screen reader. */
 async function barriersOn(page: Page): Promise<string[]> {
-	// By the protocol of the browser: the page's policy lets no other script in. A document keeps it.
+	// Loaded over the browser's protocol, since the page's policy blocks other scripts. It stays until the document changes.
 	if (await page.evaluate('typeof axe === "undefined"')) await page.evaluate(axe)
 	const { violations } = await page.evaluate<{
 		violations: { id: string; impact: string; nodes: { html: string }[] }[]
 	}>('axe.run(document, { resultTypes: ["violations"] })')
-	const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-	return grave.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`)
+	const barriers = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+	return barriers.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`)
 }
 
 const SKILL = `---
@@ -55,7 +57,7 @@ Greet whoever is named.\u200b
 let browser: Promise<Browser> | undefined
 t.teardown(async () => (await browser)?.close())
 
-/** A tab for a test's gateway, in one browser for all tests. */
+/** Opens a tab with this gateway as base URL, in one browser for all tests. */
 async function newPage(t: Test, { url }: TestGateway, options?: BrowserContextOptions): Promise<Page> {
 	const page = await (await (browser ??= startBrowser([]))).newPage({ baseURL: url, ...options })
 	t.teardown(() => page.close())
@@ -82,7 +84,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 	page.on('console', (message) => {
 		if (message.type() === 'error' && message.text().includes('Content Security Policy')) problems.push(message.text())
 	})
-	/** The console, loaded anew, in the one tab of all tests: another tab takes twice the CPU time. */
+	/** Loads the console again, in the same tab for all tests: a new tab takes twice the CPU time. */
 	const open = async (t: Test, hash = ''): Promise<Page> => {
 		t.teardown(async () => {
 			await page.unrouteAll({ behavior: 'ignoreErrors' })
@@ -92,14 +94,14 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.goto(`/${hash}`)
 		return page
 	}
-	/** Once it shows what was said before: what is sent sooner may show twice for a moment. */
+	/** Waits for the earlier messages, since a message that is sent before may show twice for a moment. */
 	const openChat = async (t: Test, agent: string): Promise<Page> => {
 		await open(t, `#/chat/${agent}`)
 		await page.locator('.said').first().waitFor()
 		return page
 	}
 
-	await t.test('is served to browsers, and loads nothing from elsewhere', async (t) => {
+	await t.test('is served to browsers, and loads nothing from other origins', async (t) => {
 		const page = await gateway.request('GET', '/', { headers: { accept: 'text/html' } })
 		t.match(page.headers.get('content-security-policy'), /default-src 'none'; script-src 'self'/)
 		t.notMatch(page.body, /https?:/)
@@ -143,7 +145,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		}
 	})
 
-	await t.test('fits a phone, and shows other agents by their address', async (t) => {
+	await t.test('fits a phone, and a change of the address shows another agent', async (t) => {
 		const page = await open(t, '#/agents/ada/memory')
 		await page.setViewportSize({ width: 360, height: 700 })
 		await page.getByRole('heading', { level: 1, name: 'ada' }).waitFor()
@@ -162,7 +164,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const message = page.getByLabel('Message')
 		await message.fill('Half a message')
 		await message.press('Tab')
-		t.equal(await page.evaluate('document.activeElement.type'), 'file', 'the button for files is reached')
+		t.equal(await page.evaluate('document.activeElement.type'), 'file', 'Tab reaches the button for files')
 		const plan = { name: 'plan.txt', mimeType: 'text/plain', buffer: Buffer.from('a plan') }
 		await page.locator('input[type=file]').setInputFiles(plan)
 		await page.getByText('plan.txt').waitFor()
@@ -174,11 +176,11 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.goto('/#/chat/ada')
 		await page.waitForFunction('document.querySelector("textarea")?.value === "Half a message"')
 		await page.getByText('plan.txt').waitFor()
-		const touched = await newPage(t, gateway, { hasTouch: true, isMobile: true })
-		await touched.goto('/#/chat/ada')
-		await touched.getByLabel('Message').fill('one')
-		await touched.getByLabel('Message').press('Enter')
-		t.equal(await touched.getByLabel('Message').inputValue(), 'one\n', 'Enter begins a line')
+		const phone = await newPage(t, gateway, { hasTouch: true, isMobile: true })
+		await phone.goto('/#/chat/ada')
+		await phone.getByLabel('Message').fill('one')
+		await phone.getByLabel('Message').press('Enter')
+		t.equal(await phone.getByLabel('Message').inputValue(), 'one\n', 'Enter starts a new line')
 	})
 
 	await t.test('a message goes to the chat in which it was sent, with its files', async (t) => {
@@ -214,13 +216,13 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const failed = page.waitForEvent('requestfailed')
 		held[1]?.resolve()
 		await failed
-		t.equal(await page.getByText('📎 note.txt').count(), 0, 'another chat does not get them')
+		t.equal(await page.getByText('📎 note.txt').count(), 0, 'another chat does not show the file')
 		await page.goto('/#/chat/ada/api:two')
 		await page.waitForFunction('document.querySelector("textarea")?.value === "See the file"')
 		await page.getByText('📎 note.txt').waitFor()
 	})
 
-	await t.test('a message is sent once the history has been read, which would have it, too', async (t) => {
+	await t.test('a message is sent only after the history was read, which would contain it as well', async (t) => {
 		const page = await newPage(t, gateway)
 		const held = Promise.withResolvers<void>()
 		const steps: string[] = []
@@ -243,7 +245,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.strictSame(steps.slice(0, 2), ['history', 'run'])
 	})
 
-	await t.test('the inbox shows what it knows while it reads many agents', async (t) => {
+	await t.test('the inbox shows results while it still reads many agents', async (t) => {
 		const page = await newPage(t, gateway)
 		const names = Array.from({ length: 201 }, (_, n) => ({ name: `agent-${n}` }))
 		const held = Promise.withResolvers<void>()
@@ -279,7 +281,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.strictSame((await api('GET', '/v1/agents/bob/memory')).body.memories, [])
 	})
 
-	await t.test('Home draws runs, durations and tokens, of one agent too', async (t) => {
+	await t.test('Home draws runs, durations and tokens, of all agents or one', async (t) => {
 		model.on(/Home run/, { text: 'Done.', usage: { prompt_tokens: 1234, completion_tokens: 56 } })
 		for (const name of ['ada', 'bob'])
 			await completed(gateway, (await api('POST', `/v1/agents/${name}/runs`, { prompt: 'Home run' })).body.run_id)
@@ -292,7 +294,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 				const { data } = document.querySelector('canvas').getContext('2d').getImageData(0, 0, width, height)
 				return new Set(data).size
 			})()`)
-		t.ok((await points()) > 1, 'something is drawn')
+		t.ok((await points()) > 1, 'the chart is not blank')
 		await page.getByText('As a table').click()
 		const cells = page.locator('details tbody td')
 		t.equal((await cells.nth(1).innerText()).replaceAll(/\D/g, ''), '2580')
@@ -324,20 +326,18 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await api('DELETE', `/v1/channels/${id}`)
 	})
 
-	await t.test('a chat shows files, and what fills the context', async (t) => {
-		const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+	await t.test('a chat shows files, and the contents of the context', async (t) => {
 		model.on(/What is on it/, 'A dot.')
 		const attachments = [
-			{ data: png, name: 'dot.png' },
+			{ data: png().toString('base64'), name: 'dot.png' },
 			{ data: Buffer.from('a,b\n1,2\n').toString('base64'), name: 'table.csv', media_type: 'text/csv' },
 		]
-		const conversation = 'files'
-		const body = { prompt: 'What is on it?', attachments, conversation }
+		const body = { prompt: 'What is on it?', attachments, conversation: 'files' }
 		await completed(gateway, (await api('POST', '/v1/agents/ada/runs', body)).body.run_id)
 		const page = await open(t, '#/chat/ada/api:files')
 		const picture = page.getByRole('img', { name: 'dot.png' })
 		await picture.waitFor()
-		const width = `(async (one) => (await one.decode(), one.naturalWidth))(document.querySelector('.picture'))`
+		const width = `(async (image) => (await image.decode(), image.naturalWidth))(document.querySelector('.picture'))`
 		t.equal(await page.evaluate(width), 1)
 		const saving = page.waitForEvent('download')
 		await page.getByRole('button', { name: 'Save table.csv' }).click()
@@ -382,8 +382,8 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await row.getByText('the gauge').waitFor()
 	})
 
-	await t.test('a plugin adds a page, which has the access of its reader', async (t) => {
-		const shown = `export function show(place, { get, change, follow, signal }) {
+	await t.test("a plugin adds a page, which has its reader's access", async (t) => {
+		const module = `export function show(place, { get, change, follow, signal }) {
 			const button = document.createElement('button')
 			button.textContent = 'Measure'
 			button.addEventListener('click', async () => {
@@ -398,7 +398,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const plugin = `export default {
 			name: 'tides',
 			start(ctx) {
-				ctx.extend('console', { title: 'Tides', module: ${JSON.stringify(shown)} })
+				ctx.extend('console', { title: 'Tides', module: ${JSON.stringify(module)} })
 				ctx.extend('console', { title: '', module: 'a second one' })
 			},
 			http(server, ctx) {
@@ -412,7 +412,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.match((await api('POST', '/v1/plugins/tides/reload')).body, { state: 'running', last_error: null })
 		const { pages } = (await api('GET', '/v1/console')).body
 		t.match(pages, [{ plugin: 'tides', title: 'Tides', file: /^page-tides-[0-9a-f]{16}\.js$/ }])
-		t.equal(pages.length, 1, 'a page that is wrong is left out')
+		t.equal(pages.length, 1, 'an invalid page is omitted')
 		const page = await open(t)
 		await page.getByRole('link', { name: 'Tides', exact: true }).click()
 		await page.getByRole('heading', { level: 1, name: 'Tides' }).waitFor()
@@ -426,7 +426,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByText('No plugin adds this page.').waitFor()
 	})
 
-	await t.test('the gateway is shown where there is no cluster', async (t) => {
+	await t.test('without a cluster, its page shows the gateway', async (t) => {
 		const page = await open(t, '#/cluster')
 		await page.locator('.status.working').waitFor()
 		await page.getByText(`process ${process.pid}`).waitFor()
@@ -443,7 +443,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		page.once('dialog', (dialog) => void dialog.accept())
 		await page.getByRole('button', { name: 'Delete' }).click()
 		await page.getByRole('alert').first().waitFor()
-		t.equal(await page.getByText('Secret, shown only now').count(), 1, 'after a deletion that fails')
+		t.equal(await page.getByText('Secret, shown only now').count(), 1, 'still shown after a failed deletion')
 		await page.reload()
 		await page.getByRole('heading', { name: 'deploys' }).waitFor()
 		t.equal(await page.getByText('Secret, shown only now').count(), 0)
@@ -476,21 +476,21 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		])
 	})
 
-	await t.test('talks to an agent, and shows its Markdown as nothing but text', async (t) => {
+	await t.test('talks to an agent, and shows HTML and unsafe links of its Markdown as text', async (t) => {
 		const page = await openChat(t, 'ada')
 		await page.getByLabel('Message').fill('Tell me')
 		await page.getByRole('button', { name: 'Send' }).click()
-		const said = page.locator('.said.assistant', { hasText: 'Title' })
-		await said.locator('strong', { hasText: 'bold' }).waitFor()
-		t.match(await said.innerText(), /<img src=x onerror=alert\(1\)>/)
-		t.strictSame([await said.locator('img').count(), await said.locator('a').count()], [0, 0])
+		const answer = page.locator('.said.assistant', { hasText: 'Title' })
+		await answer.locator('strong', { hasText: 'bold' }).waitFor()
+		t.match(await answer.innerText(), /<img src=x onerror=alert\(1\)>/)
+		t.strictSame([await answer.locator('img').count(), await answer.locator('a').count()], [0, 0])
 		await page.getByRole('link', { name: 'Runs', exact: true }).click()
 		await page.getByRole('link', { name: 'Tell me' }).click()
 		await page.locator('.timeline .message.assistant strong').waitFor()
 		await page.locator('.calls tr', { hasText: 'local/qwen3' }).waitFor()
 	})
 
-	await t.test('shows an answer that is not readable as Markdown, and the rest of its conversation', async (t) => {
+	await t.test('shows an answer that cannot be parsed as Markdown, and the rest of its conversation', async (t) => {
 		const page = await openChat(t, 'bob')
 		await page.getByLabel('Message').fill('Quote me')
 		await page.getByRole('button', { name: 'Send' }).click()
@@ -500,7 +500,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.locator('.said.assistant', { hasText: '>>>>' }).waitFor()
 	})
 
-	await t.test('shows the rest of an answer after a reload, and what follows an answer to a question', async (t) => {
+	await t.test('shows the rest of an answer after a reload, and the messages after an answered question', async (t) => {
 		const text = 'one two three four five six seven eight nine ten'
 		model.on(/Count slowly/, { text, chunkSize: 5, pauseMs: 150 })
 		model.on(
@@ -532,9 +532,9 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 			await nextFrame()
 			return scrollY
 		})()`)
-		t.equal(moved, 0, 'a reader who scrolls up right after an update stays there')
+		t.equal(moved, 0, 'scrolling up right after an update is not undone')
 		await page.getByRole('button', { name: 'Send' }).waitFor()
-		t.equal(await page.evaluate('scrollY'), 0, 'a reader of what was before is not moved')
+		t.equal(await page.evaluate('scrollY'), 0, 'a new answer does not scroll a reader of earlier messages')
 		const bottom = 'document.querySelector(".chat-end").getBoundingClientRect().bottom'
 		const showsEnd = `${bottom} <= document.querySelector(".composer").getBoundingClientRect().top`
 		await say('Ask here')
@@ -570,7 +570,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.equal(await page.locator('.timeline li', { hasText: 'run.started' }).count(), 1, 'no event shows twice')
 	})
 
-	await t.test('a run shows its sub-agents, and theirs', async (t) => {
+	await t.test('a run shows its sub-agents at every depth', async (t) => {
 		model.on(
 			/^Delegate/,
 			{ tools: [{ name: 'subagent_spawn', arguments: { prompt: 'Split it up' } }] },
@@ -590,7 +590,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByRole('link', { name: 'this run' }).waitFor()
 	})
 
-	await t.test('the inbox takes an edited approval', async (t) => {
+	await t.test('an approval can be edited in the inbox', async (t) => {
 		model.on(/Remember/, { tools: [{ name: 'memory_store', arguments: { content: 'The door is green.' } }] }, 'Stored.')
 		await api('PATCH', '/v1/agents/ada', { config: { tools: { ask: ['memory.store'] } } })
 		const page = await open(t, '#/inbox')
@@ -605,7 +605,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.match(memories[0], { content: 'The door is blue.' })
 	})
 
-	await t.test('an approval shows the characters of its arguments that nobody sees', async (t) => {
+	await t.test('an approval shows invisible characters of its arguments', async (t) => {
 		const content = 'Send it to \u202eada\ufe01\u3164'
 		model.on(/Recall unseen/, { tools: [{ name: 'memory_store', arguments: { content } }] }, 'Not stored.')
 		const page = await open(t, '#/inbox')
@@ -615,7 +615,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await completed(gateway, run_id as string)
 	})
 
-	await t.test('the inbox misses nothing while it begins to listen', async (t) => {
+	await t.test('the inbox misses no question before its event stream opens', async (t) => {
 		model.on(/Keep this/, { tools: [{ name: 'memory_store', arguments: { content: 'Kept.' } }] }, 'Stored.')
 		const page = await open(t)
 		const held = Promise.withResolvers<void>()
@@ -623,9 +623,9 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 			await held.promise
 			await route.continue()
 		})
-		const asked = page.waitForRequest('**/v1/events/stream?*')
+		const requested = page.waitForRequest('**/v1/events/stream?*')
 		await page.goto('/#/inbox')
-		await asked
+		await requested
 		const { run_id } = (await api('POST', '/v1/agents/ada/runs', { prompt: 'Keep this' })).body
 		await eventually(async () => (await api('GET', `/v1/runs/${run_id}`)).body.status === 'paused')
 		held.resolve()
@@ -633,18 +633,18 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByText('Nothing needs your attention').waitFor()
 	})
 
-	await t.test('what is typed for one question answers no other', async (t) => {
-		for (const what of ['door', 'gate'])
+	await t.test('text that is typed for one question does not answer another', async (t) => {
+		for (const name of ['door', 'gate'])
 			model.on(
-				new RegExp(`Note the ${what}`),
-				{ tools: [{ name: 'memory_store', arguments: { content: `The ${what} is green.` } }] },
+				new RegExp(`Note the ${name}`),
+				{ tools: [{ name: 'memory_store', arguments: { content: `The ${name} is green.` } }] },
 				'Stored.',
 			)
-		const ask = async (what: string): Promise<string> =>
-			(await api('POST', '/v1/agents/ada/runs', { prompt: `Note the ${what}`, conversation: what })).body.run_id
+		const ask = async (name: string): Promise<string> =>
+			(await api('POST', '/v1/agents/ada/runs', { prompt: `Note the ${name}`, conversation: name })).body.run_id
 		const page = await open(t, '#/inbox')
 		await page.getByText('Nothing needs your attention').waitFor()
-		const card = (what: string) => page.locator('svc-question', { hasText: `Note the ${what}` })
+		const card = (name: string) => page.locator('svc-question', { hasText: `Note the ${name}` })
 		const door = await ask('door')
 		await card('door').getByRole('button', { name: 'Edit' }).click()
 		await card('door').getByLabel('Arguments').fill('{"content": "The door is red."}')
@@ -658,7 +658,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.match(memories[0], { content: 'The door is red.' })
 	})
 
-	await t.test('a skill is reviewed with what does not show, and approved', async (t) => {
+	await t.test('a skill is reviewed with its invisible characters, and approved', async (t) => {
 		await api('POST', '/v1/agents/ada/skills/install', { content: SKILL })
 		const page = await open(t, '#/inbox')
 		await page.getByRole('link', { name: 'Review' }).click()
@@ -669,7 +669,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.locator('h1 .status.active').waitFor()
 	})
 
-	await t.test('a secret is stored and granted, and its value shows nowhere', async (t) => {
+	await t.test('a secret is stored and granted, and its value is not shown', async (t) => {
 		const page = await open(t, '#/vault')
 		await page.getByLabel('Name').fill('GITHUB_TOKEN')
 		await page.getByLabel('Value').fill('ghp_very_secret')
@@ -679,7 +679,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.notMatch(await page.content(), /ghp_very/)
 	})
 
-	await t.test('signs in to an MCP server that wants a login, from the inbox on, and out again', async (t) => {
+	await t.test('signs in to an MCP server from the inbox, and signs out', async (t) => {
 		const server = await startProtectedServer(t)
 		await api('POST', '/v1/agents/ada/mcp', { name: 'issues', transport: 'http', url: server.url })
 		const page = await open(t, '#/inbox')
@@ -699,7 +699,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await api('DELETE', `/v1/agents/ada/mcp/${(await api('GET', '/v1/agents/ada/mcp')).body[0].id}`)
 	})
 
-	await t.test('accepts the changed tools of an MCP server, from the inbox on', async (t) => {
+	await t.test('accepts the changed tools of an MCP server from the inbox', async (t) => {
 		const file = join(t.testdir(), 'description')
 		writeFileSync(file, 'Shapes things.')
 		const command = { command: process.execPath, args: [fixtures.fixture, '--file', file] }
@@ -714,7 +714,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.locator('pre', { hasText: '"description": "Shapes things."' }).waitFor()
 		await page.locator('pre', { hasText: '"description": "Sends secrets."' }).waitFor()
 		t.strictSame(await barriersOn(page), [])
-		// It changes again, and the page does not know yet.
+		// It changes again, and the page shows the earlier change.
 		const list = '**/v1/agents/bob/mcp'
 		await page.route(list, (route) => route.abort())
 		writeFileSync(file, 'Sends secrets\ufe01 elsewhere.')
@@ -725,7 +725,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const answered = page.waitForResponse('**/accept')
 		await accept.click()
 		t.equal((await answered).status(), 409)
-		t.match(await heldText(), /elsewhere/, 'what was not shown is not accepted')
+		t.match(await heldText(), /elsewhere/, 'a change that was not shown is not accepted')
 		await page.unroute(list)
 		await page.reload()
 		await page.locator('pre', { hasText: String.raw`"Sends secrets\ufe01 elsewhere."` }).waitFor()
@@ -764,7 +764,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.match(readFileSync(join(gateway.home, 'config/gateway.yaml'), 'utf8'), /shutdown_grace_s: 21/)
 	})
 
-	await t.test('one of many agents is found', async (t) => {
+	await t.test('an agent is found among many', async (t) => {
 		const page = await newPage(t, gateway)
 		const created_at = new Date().toISOString()
 		const agents = Array.from({ length: 120 }, (_, n) => ({ name: `Agent-${n}`, created_at }))
@@ -787,7 +787,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByText('Saved.').waitFor()
 		t.match((await api('GET', '/v1/agents/carol')).body.config, { limits: { steps: 7 } })
 	})
-	t.strictSame(problems, [], 'no script failed, and none was blocked')
+	t.strictSame(problems, [], 'no script failed or was blocked')
 })
 
 void t.test('the console in token mode', { skip: noBrowser }, async (t) => {
@@ -808,7 +808,7 @@ void t.test('the console in token mode', { skip: noBrowser }, async (t) => {
 	await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor()
 	t.notOk(
 		urls.some((url) => url.includes(token as string)),
-		'no address has it',
+		'no request has the token in its address',
 	)
 	t.notOk(page.url().includes(token as string))
 
@@ -840,12 +840,8 @@ void t.test('the console of a gateway without skills, tool servers and channels'
 	t.equal(await page.locator('.problem').count(), 0)
 })
 
-async function completed(gateway: TestGateway, run_id: string): Promise<void> {
-	const events = `${gateway.url}/v1/events/stream?run_id=${run_id}&last_event_id=0`
-	const response = await fetch(events)
-	let text = ''
-	for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-		text += piece
-		if (text.includes('run.completed')) return
-	}
+async function completed({ url }: TestGateway, run_id: string): Promise<void> {
+	const stream = await openStream(url, { query: { run_id, last_event_id: '0' } })
+	await stream.waitFor('run.completed')
+	stream.close()
 }

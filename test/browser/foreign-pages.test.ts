@@ -1,7 +1,7 @@
 /**
- * No page of another origin gets anything from a gateway in loopback mode, by whatever way and at whatever name a real
- * browser sends its requests. Each way is also tried on a second gateway, behind a relay that removes the headers by which the rule
- * for local callers judges. There it must succeed: a way that does not work in this browser cannot pass for one that is closed.
+ * A page of another origin cannot use or read a gateway in loopback mode, in any way in which a real browser sends requests, and under
+ * any name. Each way is also tried on a second gateway, behind a relay that removes the headers on which the rule for local callers
+ * depends. There it must succeed: a way that does not work in this browser must not count as refused.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -11,26 +11,26 @@ import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { eventually, WAIT_LIMIT_MS } from '../support/wait.ts'
 import { noBrowser, startBrowser } from './chromium.ts'
 import { speculations, startRelay, startSite } from './servers.ts'
-import type { Counting, Doors } from './servers.ts'
+import type { Relay, Upstreams } from './servers.ts'
 
 const STREAM = '/api/agents/ada/chat/stream'
-/** Of a plugin that does nothing for the rule. */
+/** A route of a plugin, which has no code for the rule. */
 const PLUGIN = '/v1/shop/start'
-const WAIT_LIMIT_MS = 60_000
 
 /** Names for which browsers send Sec-Fetch-Site. */
 const trusted = ['127.0.0.1', 'localhost', '[::1]']
-/** An IPv4 address written as IPv6, a name of server.allowed_hosts, and one that an attacker binds to loopback. */
+/** Also an IPv4 address written as IPv6, a name of server.allowed_hosts, and a name that an attacker binds to loopback. */
 const hosts = [...trusted, '[::ffff:7f00:1]', 'gateway.lan', 'rebound.example']
 
 interface Site {
 	origin: string
 	path?: string
-	/** Hosts of the gateway that its pages try. */
+	/** Hosts under which its pages address the gateway. */
 	tries: string[]
-	/** What a GET and other methods go to. */
+	/** Paths for GET and for other methods. */
 	get: string
 	post: string
 }
@@ -44,7 +44,7 @@ const sites: Site[] = [
 	{ origin: 'evil.example', path: '/opaque', tries: ['127.0.0.1', '[::ffff:7f00:1]'], get: STREAM, post: runs },
 ]
 
-/** Chromium sends nothing for these. */
+/** Ways for which Chromium sends no request. */
 const unsent = new Set([
 	'fetch same-origin',
 	'icon',
@@ -56,7 +56,7 @@ const unsent = new Set([
 	'worker',
 ])
 
-/** By the type of the body, or by the preflight; a WebSocket that opens has changed nothing yet. */
+/** Refused without the rule as well: by the body's type or the preflight. A WebSocket that opens changes nothing. */
 const refusedAnyway = /post(?! without a body)|with a body|json|delete|with a header|ping|report|WebSocket/
 
 type Group = 'visible' | 'silent' | 'frames' | 'silentFrames' | 'windows'
@@ -70,24 +70,24 @@ const shop = `export default { name: 'shop', http(server, ctx) {
 	} })
 } }`
 
-void t.test('no page of another origin gets anything from a gateway', { skip: noBrowser }, async (t) => {
+void t.test('a page of another origin cannot use or read a gateway', { skip: noBrowser }, async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	model.on(/./, 'Hello.')
 	const provider = `default_provider: main\nproviders: {main: {kind: openai, base_url: "${model.url}", api_key: k, model: m}}\n`
 	const gateway = await startWith(t, config + provider)
 	const open = await startWith(t, config + 'default_provider: offline\nproviders: {offline: {kind: offline}}\n')
-	const guarded = await startRelay(t, doorsOf(gateway))
-	const bare = await startRelay(t, doorsOf(open), { bare: true })
+	const guarded = await startRelay(t, upstreamsOf(gateway))
+	const bare = await startRelay(t, upstreamsOf(open), { bare: true })
 	const port = await startSite(t)
 	const browser = await startBrowser(['gateway.lan', '*.example'])
 	t.teardown(() => browser.close())
 
-	const at = (host: string, { port }: Counting, path: string, message: string): string =>
+	const at = (host: string, { port }: Relay, path: string, message: string): string =>
 		`http://${host}:${port}${path}?${new URLSearchParams({ message })}`
 
 	const context = await browser.newContext()
-	/** One for each site, since to open a page costs more than most of what it does. */
+	/** One per site, since opening a page costs more than most of its requests. */
 	const pages = new Map<string, Page>()
 	const pageOf = async ({ origin, path = '/page' }: Pick<Site, 'origin' | 'path'>): Promise<Page> => {
 		const address = `http://${origin}:${port}${path}`
@@ -96,11 +96,11 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 		pages.set(address, page)
 		return page
 	}
-	// Of another profile: Chromium loads nothing ahead of time from where a service worker is, as the pages leave one.
+	// Another profile: Chromium loads nothing speculatively from an origin with a service worker, and the pages register one.
 	const fresh = await browser.newContext()
-	for (const one of [context, fresh]) one.setDefaultTimeout(WAIT_LIMIT_MS)
-	/** Opens an address for some time. */
-	const visit = async (origin: string, path: string, arrived: () => Promise<void>): Promise<void> => {
+	for (const profile of [context, fresh]) profile.setDefaultTimeout(WAIT_LIMIT_MS)
+	/** Opens an address until `arrived` settles. */
+	const visit = async (origin: string, path: string, arrived: () => Promise<unknown>): Promise<void> => {
 		const page = await fresh.newPage()
 		await page.goto(`http://${origin}:${port}${path}`)
 		await arrived()
@@ -109,7 +109,7 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 	const groups = await evaluate<Record<Group, string[]>>(await pageOf({ origin: '127.0.0.1' }), 'window.groups')
 	const typing = await context.newPage()
 
-	await t.test('programs, own pages and typed addresses for reading still work', async (t) => {
+	await t.test('programs, pages of the gateway and typed addresses that only read still work', async (t) => {
 		const page = typing
 		for (const host of [...trusted, 'gateway.lan']) {
 			const read = await page.goto(at(host, guarded, '/v1/agents', 'typed'))
@@ -131,7 +131,7 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 		)
 		const { stdout } = await promisify(execFile)('curl', ['-sS', '-m', '60', at('127.0.0.1', guarded, STREAM, 'curl')])
 		t.match(stdout, /data: /)
-		await until('runs to end', async () => (await runsOf(gateway)).filter(({ status }) => status !== 'completed'))
+		await eventually(async () => (await runsOf(gateway)).filter(({ status }) => status !== 'completed'), isEmpty)
 		t.strictSame((await runsOf(gateway)).map(({ prompt }) => String(prompt)).toSorted(), ['curl', 'own', 'own'])
 	})
 
@@ -139,18 +139,18 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 	t.equal(before.requests, 3)
 	guarded.arrived.clear()
 
-	const ordersOf = ({ get, post, origin, path }: Site, host: string, ways: string[], to: Counting): Order[] =>
+	const ordersOf = ({ get, post, origin, path }: Site, host: string, ways: string[], to: Relay): Order[] =>
 		ways.map((way) => {
 			const isPost = /\bpost\b|beacon|delete|ping|report/.test(way)
 			const isSocket = way === 'WebSocket'
 			return [way, at(host, to, isSocket ? STREAM : isPost ? post : get, `${origin}${path ?? ''} > ${host}: ${way}`)]
 		})
 
-	/** Lets a page send requests and waits until those that this browser sends from there have arrived. */
-	const attempt = async (site: Site, orders: Order[], { arrived }: Counting): Promise<void> => {
+	/** Makes a page send requests, and waits for those that this browser sends from there. */
+	const attempt = async (site: Site, orders: Order[], { arrived }: Relay): Promise<void> => {
 		await evaluate(await pageOf(site), `window.attempt(${JSON.stringify(orders)})`)
 		const marks = orders.filter(([way, url]) => isSent(site, way, url)).map(([, url]) => markOf(url))
-		await until(`requests of ${site.origin}`, () => marks.filter((mark) => !arrived.has(mark)))
+		await eventually(() => marks.filter((mark) => !arrived.has(mark)), isEmpty)
 		const own = new Set([typing, ...pages.values()])
 		for (const window of context.pages()) if (!own.has(window)) await window.close()
 	}
@@ -176,18 +176,16 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 	await t.test('speculation rules', async () => {
 		const pairs = { 'evil.example': '127.0.0.1', '127.0.0.1': '127.0.0.1', localhost: '[::1]', '[::1]': 'localhost' }
 		for (const [origin, host] of Object.entries(pairs)) {
-			// What only reads is refused as well.
+			// A route that only reads is refused as well.
 			const path = origin === '[::1]' ? '/v1/agents' : STREAM
 			const markFor = (host: string, by: string): string => `${origin} > ${host}: ${by}`
-			// At the other names Chromium sends nothing ahead of time, and it follows redirects from secure pages only.
+			// Chromium loads nothing speculatively at the other names, and follows redirects from secure pages only.
 			const targets = [host, ...hosts.slice(trusted.length)].map((host) =>
 				Object.fromEntries(speculations.map((by) => [by, at(host, guarded, path, markFor(host, by))])),
 			)
 			const sent = speculations.filter((by) => trusted.includes(origin) || !by.startsWith('redirect'))
 			await visit(origin, speculate(targets), () =>
-				until(`speculation of ${origin}`, () =>
-					sent.map((by) => markFor(host, by)).filter((mark) => !guarded.arrived.has(mark)),
-				),
+				eventually(() => sent.map((by) => markFor(host, by)).filter((mark) => !guarded.arrived.has(mark)), isEmpty),
 			)
 		}
 	})
@@ -212,7 +210,7 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 		}
 	})
 
-	await t.test('every way that this browser has was tried, and refused', async (t) => {
+	await t.test('every way of this browser was tried and refused', async (t) => {
 		const tried = new Set([...guarded.arrived.keys()].map((mark) => mark.split(': ')[1]))
 		const ways = [...Object.values(groups).flat(), ...speculations]
 		t.strictSame(new Set(ways.filter((way) => !tried.has(way))), unsent)
@@ -224,15 +222,15 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 		)
 	})
 
-	await t.test('a page does not hear what exists', async (t) => {
-		const compare = async (to: Counting, host: string, ways: string[]): Promise<string[]> => {
+	await t.test('a page cannot observe which agents exist', async (t) => {
+		const compare = async (to: Relay, host: string, ways: string[]): Promise<string[]> => {
 			const orders = ['ada', 'nobody'].flatMap((name) =>
 				ways.map((way): Order => [way, at(host, to, `/v1/agents/${name}`, way)]),
 			)
 			const page = await pageOf({ origin: 'evil.example' })
-			const heard = await evaluate<string[]>(page, `window.attempt(${JSON.stringify(orders)})`)
+			const observed = await evaluate<string[]>(page, `window.attempt(${JSON.stringify(orders)})`)
 			t.equal(await evaluate(page, measured), 0, `${host}: sizes and statuses of answers`)
-			return ways.filter((_, index) => heard[index] !== heard[index + ways.length])
+			return ways.filter((_, index) => observed[index] !== observed[index + ways.length])
 		}
 		t.strictSame(await compare(guarded, '127.0.0.1', groups.visible), [])
 		t.strictSame(await compare(guarded, '[::ffff:7f00:1]', groups.visible), [])
@@ -246,7 +244,7 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 		const markFor = (way: string): string => `127.0.0.1 > 127.0.0.1: ${way}`
 		const target = Object.fromEntries(speculations.map((by) => [by, at('127.0.0.1', bare, PLUGIN, markFor(by))]))
 		await visit('127.0.0.1', speculate([target]), () =>
-			until('speculation without the rule', () => speculations.map(markFor).filter((mark) => !bare.arrived.has(mark))),
+			eventually(() => speculations.map(markFor).filter((mark) => !bare.arrived.has(mark)), isEmpty),
 		)
 		const typed = at('127.0.0.1', bare, PLUGIN, markFor('typed'))
 		await visit('evil.example', `/go?to=${encodeURIComponent(typed)}`, async () => {})
@@ -264,7 +262,7 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 	})
 
 	await browser.close()
-	await t.test('agents, runs, events and the model saw nothing of it', async (t) => {
+	await t.test('agents, runs, events and model requests have not changed', async (t) => {
 		t.strictSame({ ...(await stateOf(gateway)), requests: model.requests().length }, before)
 		const { body } = await gateway.request('GET', '/v1/audit?event_type=security.violation&limit=500')
 		const reasons = new Set(body.events.map(({ payload }: Answer) => payload.reason))
@@ -279,7 +277,7 @@ async function startWith(t: Test, config: string): Promise<TestGateway> {
 	return gateway
 }
 
-function doorsOf({ url, running }: TestGateway): Doors {
+function upstreamsOf({ url, running }: TestGateway): Upstreams {
 	return { main: url, legacy: running.gateway.status.url('legacy') ?? '' }
 }
 
@@ -294,7 +292,7 @@ async function stateOf(gateway: TestGateway): Promise<Record<string, unknown>> {
 	return { agents, events, runs: await runsOf(gateway) }
 }
 
-/** Runs code in a page. Playwright itself would wait for its result without a limit. */
+/** Runs code in a page. Playwright would wait for its result without a limit. */
 async function evaluate<T>(page: Page, code: string): Promise<T> {
 	const late = Promise.withResolvers<never>()
 	const timer = setTimeout(
@@ -328,11 +326,6 @@ function markOf(url: string): string {
 const measured = `performance.getEntriesByType('resource').filter(({ name, responseStatus, transferSize, decodedBodySize }) =>
 	!name.startsWith(origin) && (responseStatus || transferSize || decodedBodySize)).length`
 
-/** Waits until nothing is left of what it waits for. */
-async function until(what: string, left: () => unknown[] | Promise<unknown[]>): Promise<void> {
-	const end = performance.now() + WAIT_LIMIT_MS
-	for (let still = await left(); still.length > 0; still = await left()) {
-		if (performance.now() > end) throw new Error(`waited in vain for ${what}: ${JSON.stringify(still)}`)
-		await new Promise((resolve) => setTimeout(resolve, 10))
-	}
+function isEmpty(list: readonly unknown[]): boolean {
+	return list.length === 0
 }

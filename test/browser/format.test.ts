@@ -8,7 +8,7 @@ void t.test('a duration never has 60 seconds or 60 minutes', async (t) => {
 	t.equal(duration(7_190_000), '1 h 59 min')
 })
 
-void t.test('a duration has the units that matter', async (t) => {
+void t.test('a duration has at most two units', async (t) => {
 	t.equal(duration(12), '12 ms')
 	t.equal(duration(12_340), '12.3 s')
 	t.equal(duration(90_000), '1 min 30 s')

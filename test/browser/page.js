@@ -1,10 +1,10 @@
 /**
- * Runs in the browser, on pages of another origin than the gateway: every way in which a page can have a browser send a
- * request. Each function sends one to `url` and resolves to what the page can observe, or at once where it observes
- * nothing. `window.` stands before what the linter forbids to the gateway itself.
+ * Runs in the browser, on pages of another origin than the gateway: every way in which a page can make a browser send a request. Each
+ * function sends one to `url`, and resolves to the result that the page can observe, or at once if it can observe none. `window.`
+ * precedes globals that the linter forbids in the gateway.
  */
 const ways = {
-	/** A page hears how they end. */
+	/** A page can observe their results. */
 	visible: {
 		img: (url) => element('img', { src: url }),
 		'img lazy srcset': (url) => element('img', { srcset: `${url} 1x` }),
@@ -56,7 +56,7 @@ const ways = {
 		'fetch in a service worker': async (url) => inServiceWorker(url),
 		worklet: (url) => observed(CSS.paintWorklet.addModule(url)),
 	},
-	/** A page hears nothing of them. */
+	/** A page cannot observe their results. */
 	silent: {
 		'svg use': (url) => quiet(() => void inSvg('use', `${url}#x`)),
 		'css background': (url) => quiet(() => style(`background: url("${url}")`)),
@@ -74,7 +74,7 @@ const ways = {
 		beacon: (url) => quiet(() => navigator.sendBeacon(url)),
 		'beacon with a body': (url) => quiet(() => navigator.sendBeacon(url, new Blob([body], { type: 'text/plain' }))),
 	},
-	/** The same in frames, which cost more. */
+	/** In frames, which cost more. */
 	frames: {
 		iframe: (url) => element('iframe', { src: url }),
 		'iframe sandbox': (url) => element('iframe', { sandbox: 'allow-scripts', src: url }),
@@ -95,7 +95,7 @@ const ways = {
 		'link header': (url) => quiet(() => void element('iframe', { src: `/preload?to=${encodeURIComponent(url)}` })),
 		'refresh header': (url) => quiet(() => void element('iframe', { src: `/refresh?to=${encodeURIComponent(url)}` })),
 	},
-	/** In windows, which cost most, and of which a page hears nothing either. */
+	/** In windows, which cost most. A page cannot observe their results. */
 	windows: {
 		'window.open': (url) => quiet(() => window.open(url)),
 		'window.open noopener': (url) => quiet(() => window.open(url, '_blank', 'noopener,noreferrer')),
@@ -120,7 +120,7 @@ function element(name, properties) {
 	})
 }
 
-/** Windows that a frame contains, which every page may count. */
+/** The number of windows in a frame, which is visible across origins. */
 function sizeOf({ contentWindow }) {
 	return contentWindow ? contentWindow.length : ''
 }
@@ -193,7 +193,7 @@ function request(method, url) {
 	})
 }
 
-/** Of an EventSource, WebSocket or worker: its first event. */
+/** Resolves to the first event of an EventSource, WebSocket or worker. */
 function listen(made) {
 	return new Promise((resolve) => {
 		const end = ({ type, code = '' }) => {
@@ -232,14 +232,14 @@ function quiet(act) {
 	return 'sent'
 }
 
-/** Without the address, which a page knows anyway. */
+/** Removes the address, which the page knows. */
 function plain(text, url) {
 	return String(text)
 		.replaceAll(url, 'URL')
 		.replaceAll(/\?message=\S*/g, '')
 }
 
-/** `orders`: what to send where. Resolves to what the page observed, in their order. */
+/** `orders`: ways, each with its URL. Resolves to the observed results, in the same order. */
 window.attempt = (orders) =>
 	Promise.all(
 		orders.map(async ([way, url]) => {

@@ -1,4 +1,4 @@
-/** What the console shows while the gateway restarts in the middle of a run: it says so, and continues without gap or repeat. */
+/** The console during a restart of the gateway in the middle of a run: it shows the restart, and continues without gap or repeat. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, startGateway } from '../support/gateway.ts'
@@ -32,14 +32,14 @@ void t.test('a run is followed through a restart', { skip: noBrowser }, async (t
 	const chat = await browser.newPage({ baseURL: gateway.url })
 	await chat.goto('/#/chat/ada')
 	await chat.getByLabel('Message').fill('Half a message')
-	// Set here, it is gone after a reload of the page.
+	// Lost if the page is reloaded.
 	await page.evaluate('window.isSamePage = true')
 
 	await gateway.stop()
 	const banner = page.getByText('The gateway does not answer.')
 	await banner.waitFor()
 	await chat.getByText('The gateway does not answer.').waitFor()
-	t.ok(await page.getByText('Which?').first().isVisible(), 'what was known last still shows')
+	t.ok(await page.getByText('Which?').first().isVisible(), 'the last state is still shown')
 	gateway = await startGateway({ home, env: { SVC_PORT: port } })
 	await banner.waitFor({ state: 'detached' })
 	await chat.getByText('The gateway does not answer.').waitFor({ state: 'detached' })
@@ -54,18 +54,18 @@ void t.test('a run is followed through a restart', { skip: noBrowser }, async (t
 	for (const type of ['run.started', 'run.paused', 'run.completed', 'primitive.called']) {
 		const count = types.filter((one) => one === type).length
 		t.ok(count > 0)
-		t.equal(shown.filter((one) => one === type).length, count, `${type} shows as often as it happened`)
+		t.equal(shown.filter((one) => one === type).length, count, `${type} is shown once per event`)
 	}
-	t.equal(await page.evaluate('window.isSamePage'), true, 'the page was not loaded again')
+	t.equal(await page.evaluate('window.isSamePage'), true, 'the page was not reloaded')
 })
 
-void t.test('the console of an older version gives way to the current one', { skip: noBrowser }, async (t) => {
+void t.test('the console of an older version is replaced by the current one', { skip: noBrowser }, async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const browser = await startBrowser([])
 	t.teardown(() => browser.close())
 	const page = await browser.newPage({ baseURL: gateway.url })
-	// As the gateway served it before an upgrade: its first page is there, the others have other names now.
+	// As the gateway served it before an upgrade: its first page is loaded, its other files have other names now.
 	await page.route(
 		'/',
 		async (route) => {
@@ -85,7 +85,7 @@ void t.test('the console of an older version gives way to the current one', { sk
 	await page.evaluate('window.isSamePage = true')
 	await page.getByRole('link', { name: 'Runs' }).first().click()
 	await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
-	t.not(await page.evaluate('window.isSamePage'), true, 'the page was loaded again')
+	t.not(await page.evaluate('window.isSamePage'), true, 'the page was reloaded')
 	t.equal(await page.getByText('The gateway does not answer.').count(), 0)
 
 	await page.goto('/#/runs/gone')

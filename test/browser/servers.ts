@@ -1,4 +1,4 @@
-/** What stands around the gateways: the sites of other origins, and what counts the requests that a browser sends. */
+/** Servers around the gateways: sites of other origins, and relays that count the requests of a browser. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
@@ -8,62 +8,62 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Test } from 'tap'
 
-/** Requests by their mark, which is the value of `message` in the query. */
+/** Requests by their mark, the value of `message` in the query. */
 export type Arrived = Map<string, { method: string; status: number }[]>
 
-export interface Counting {
+export interface Relay {
 	port: number
 	arrived: Arrived
 }
 
-/** Where requests for a gateway go: the chat API has an address of its own. */
-export interface Doors {
+/** The addresses of a gateway's API and of its chat API. */
+export interface Upstreams {
 	main: string
 	legacy: string
 }
 
 /**
- * Passes requests on byte for byte. `bare`: without what a browser says of a request's origin, and without what keeps
- * answers from foreign pages, so that the gateway behind it is one without the rule for local callers.
+ * Forwards requests byte for byte. `bare`: without the headers that state a request's origin, and without those that hide responses
+ * from foreign pages. The gateway behind it is then like one without the rule for local callers.
  */
-export async function startRelay(t: Test, { main, legacy }: Doors, { bare = false } = {}): Promise<Counting> {
+export async function startRelay(t: Test, { main, legacy }: Upstreams, { bare = false } = {}): Promise<Relay> {
 	const arrived: Arrived = new Map()
-	const doorOf = (request: IncomingMessage): URL => new URL(request.url?.startsWith('/api/') ? legacy : main)
+	const upstreamOf = (request: IncomingMessage): URL => new URL(request.url?.startsWith('/api/') ? legacy : main)
 	const headOf = (request: IncomingMessage): string[] =>
-		bare ? ['Host', doorOf(request).host, ...without(request.rawHeaders, ofOrigin)] : request.rawHeaders
+		bare ? ['Host', upstreamOf(request).host, ...without(request.rawHeaders, originHeaders)] : request.rawHeaders
 	const port = await listen(
 		t,
 		(request, response) => {
-			const { hostname, port } = doorOf(request)
+			const { hostname, port } = upstreamOf(request)
 			const { method, url: path } = request
-			const passed = http.request({ hostname, port, method, path, headers: headOf(request), setHost: false })
-			passed.on('response', (answer) => {
+			const forwarded = http.request({ hostname, port, method, path, headers: headOf(request), setHost: false })
+			forwarded.on('response', (answer) => {
 				count(arrived, request, answer.statusCode ?? 0)
-				const headers = bare ? without(answer.rawHeaders, ofIsolation) : answer.rawHeaders
+				const headers = bare ? without(answer.rawHeaders, isolationHeaders) : answer.rawHeaders
 				response.writeHead(answer.statusCode ?? 0, headers)
 				answer.on('error', () => response.destroy()).pipe(response)
 			})
-			passed.on('error', () => response.destroy())
-			response.on('close', () => passed.destroy())
-			request.pipe(passed)
+			forwarded.on('error', () => response.destroy())
+			response.on('close', () => forwarded.destroy())
+			request.pipe(forwarded)
 		},
 		(request, socket, head) => {
-			const { hostname, port } = doorOf(request)
-			const passed = connect(Number(port), hostname)
-			passed.once('data', (data) => count(arrived, request, Number(/^HTTP\/1\.1 (\d+)/.exec(data.toString())?.[1])))
+			const { hostname, port } = upstreamOf(request)
+			const forwarded = connect(Number(port), hostname)
+			forwarded.once('data', (data) => count(arrived, request, Number(/^HTTP\/1\.1 (\d+)/.exec(data.toString())?.[1])))
 			const lines = headOf(request).map((text, index) => text + (index % 2 === 0 ? ': ' : '\r\n'))
-			passed.write(`GET ${request.url} HTTP/1.1\r\n${lines.join('')}\r\n`)
-			passed.write(head)
-			passed.on('error', () => socket.destroy()).on('close', () => socket.destroy())
-			socket.on('error', () => passed.destroy()).on('close', () => passed.destroy())
-			socket.pipe(passed).pipe(socket)
+			forwarded.write(`GET ${request.url} HTTP/1.1\r\n${lines.join('')}\r\n`)
+			forwarded.write(head)
+			forwarded.on('error', () => socket.destroy()).on('close', () => socket.destroy())
+			socket.on('error', () => forwarded.destroy()).on('close', () => forwarded.destroy())
+			socket.pipe(forwarded).pipe(socket)
 		},
 	)
 	return { port, arrived }
 }
 
-const ofOrigin = /^(host|origin|referer|purpose|sec-purpose|sec-fetch-.*)$/i
-const ofIsolation = /^(cross-origin-resource-policy|x-frame-options)$/i
+const originHeaders = /^(host|origin|referer|purpose|sec-purpose|sec-fetch-.*)$/i
+const isolationHeaders = /^(cross-origin-resource-policy|x-frame-options)$/i
 
 function without(raw: string[], names: RegExp): string[] {
 	return raw.filter((_, index) => !names.test(raw[index - (index % 2)] ?? ''))
@@ -74,7 +74,7 @@ function count(arrived: Arrived, { url = '', method = '' }: IncomingMessage, sta
 	if (typeof mark === 'string') arrived.set(mark, [...(arrived.get(mark) ?? []), { method, status }])
 }
 
-/** The sites of others, at every name. `to` in the query is where their pages send requests. */
+/** Sites of other origins, at every host name. `to` in the query: where their pages send requests. */
 export function startSite(t: Test): Promise<number> {
 	const script = readFileSync(new URL('page.js', import.meta.url), 'utf8')
 	return listen(t, (request, response) => {
@@ -91,7 +91,7 @@ export function startSite(t: Test): Promise<number> {
 		if (pathname === '/service-worker.js') return answer(serviceWorker, { 'content-type': 'text/javascript' })
 		if (pathname === '/speculate') {
 			const targets = JSON.parse(to) as Record<string, string>[]
-			// With the policy of the other pages, Chromium would follow no redirect ahead of time.
+			// With the referrer policy of the other pages, Chromium would not follow redirects speculatively.
 			const policy = { 'referrer-policy': 'strict-origin-when-cross-origin' }
 			return answer(speculation(targets), { 'speculation-rules': rulesHeader(targets), ...policy })
 		}
@@ -111,12 +111,12 @@ self.onmessage = ({ data, ports: [port] }) =>
 `
 
 const actions = ['prefetch', 'prerender']
-/** How a page has a browser load an address ahead of time, such as `script prefetch`. */
+/** Ways to make a browser load an address speculatively, such as `script prefetch`. */
 export const speculations = ['script', 'header', 'anchor', 'redirect'].flatMap((by) =>
 	actions.map((action) => `${by} ${action}`),
 )
 
-/** Each of `targets` has an address for each of `speculations`. */
+/** A page with all of them. Each of `targets` has an address for each of `speculations`. */
 function speculation(targets: Record<string, string>[]): string {
 	const rules = actions.map((action) => [
 		action,

@@ -1,4 +1,4 @@
-/** The sign-in to the console at a certified identity provider, in a real browser, and attacks on it. */
+/** Sign-in to the console with a certified identity provider, in a real browser, and attacks on it. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -40,7 +40,7 @@ auth:
 })
 t.teardown(() => gateway.stop())
 
-/** Begins a sign-in as a page would: the address of the provider, and the cookie. */
+/** Begins a sign-in as the console does. Returns the address of the provider, and the cookie. */
 async function begin(): Promise<{ url: string; cookie: string }> {
 	const reply = await gateway.request('POST', '/v1/auth/login')
 	if (reply.status !== 200) throw new Error(JSON.stringify(reply.body))
@@ -89,10 +89,10 @@ void t.test('a person signs in, and out', { skip: noBrowser }, async (t) => {
 	await page.getByRole('button', { name: /^Sign in with/ }).waitFor()
 	const cookie = `svc-session=${session?.value}`
 	const stolen = await gateway.request('GET', '/v1/agents', { headers: { cookie, 'sec-fetch-site': 'same-origin' } })
-	t.equal(stolen.status, 401, 'the session is gone, whoever kept its cookie')
+	t.equal(stolen.status, 401, 'its cookie is no longer valid')
 })
 
-void t.test('a session counts for pages of the gateway only, and ends', async (t) => {
+void t.test('a session is valid only for pages of the gateway, and ends', async (t) => {
 	const cookie = await signedIn()
 	const as = (headers: Record<string, string>, method = 'GET', path = '/v1/agents') =>
 		gateway.request(method, path, { headers: { cookie, ...headers } })
@@ -115,7 +115,7 @@ void t.test('a session counts for pages of the gateway only, and ends', async (t
 		const { checks } = (await as(headers, 'GET', '/v1/health')).body as { checks: { name: string; message: string }[] }
 		return checks.find(({ name }) => name === 'store')?.message
 	}
-	t.match(await store({ 'sec-fetch-site': 'same-origin' }), /MiB in use/, 'health in full, as with a token')
+	t.match(await store({ 'sec-fetch-site': 'same-origin' }), /MiB in use/, 'the complete health report, as with a token')
 	t.equal(await store({}), 'ok')
 	t.equal(await store({ 'sec-fetch-site': 'same-origin', cookie: 'svc-session=x' }), 'ok')
 	const real = Date.now
@@ -124,16 +124,16 @@ void t.test('a session counts for pages of the gateway only, and ends', async (t
 	t.equal((await as({ 'sec-fetch-site': 'same-origin' })).status, 401, 'after 12 hours')
 	Date.now = real
 
-	const leaving = await as({ 'sec-fetch-site': 'same-origin' }, 'POST', '/v1/auth/logout')
-	t.equal(leaving.status, 204)
-	t.match(leaving.headers.getSetCookie()[0], /^svc-session=; .*Max-Age=0/)
+	const signedOut = await as({ 'sec-fetch-site': 'same-origin' }, 'POST', '/v1/auth/logout')
+	t.equal(signedOut.status, 204)
+	t.match(signedOut.headers.getSetCookie()[0], /^svc-session=; .*Max-Age=0/)
 	t.equal((await as({ 'sec-fetch-site': 'same-origin' })).status, 401)
 })
 
-void t.test('a forged, reused or foreign sign-in is refused, and says nothing of codes', async (t) => {
+void t.test('a forged, reused or foreign sign-in is refused, and no response or event has its code', async (t) => {
 	const { url, cookie } = await begin()
 	const back = await signInAt(url)
-	const changed = (change: (address: URL) => void): string => {
+	const modified = (change: (address: URL) => void): string => {
 		const address = new URL(back)
 		change(address)
 		return address.href
@@ -142,10 +142,10 @@ void t.test('a forged, reused or foreign sign-in is refused, and says nothing of
 	const refused: Record<string, [string, string]> = {
 		'another browser': [back, ''],
 		'the cookie of another sign-in': [back, other.cookie],
-		'a forged state': [changed(({ searchParams }) => searchParams.set('state', 'x'.repeat(43))), cookie],
-		'no state': [changed(({ searchParams }) => searchParams.delete('state')), cookie],
-		'a code that was injected': [changed(({ searchParams }) => searchParams.set('code', 'x'.repeat(43))), cookie],
-		'another issuer': [changed(({ searchParams }) => searchParams.set('iss', 'https://evil.example')), cookie],
+		'a forged state': [modified(({ searchParams }) => searchParams.set('state', 'x'.repeat(43))), cookie],
+		'no state': [modified(({ searchParams }) => searchParams.delete('state')), cookie],
+		'an injected code': [modified(({ searchParams }) => searchParams.set('code', 'x'.repeat(43))), cookie],
+		'another issuer': [modified(({ searchParams }) => searchParams.set('iss', 'https://evil.example')), cookie],
 		'an error': [
 			`${gateway.url}${CALLBACK}?error=access_denied&state=${new URL(back).searchParams.get('state')}`,
 			cookie,
@@ -169,7 +169,7 @@ void t.test('a forged, reused or foreign sign-in is refused, and says nothing of
 	t.equal(reply.status, 403)
 	t.match(reply.body, /no rule of auth\.oidc/)
 
-	const operator = await issued()
+	const operator = await operatorHeaders()
 	const { events } = (
 		await gateway.request('GET', '/v1/audit?event_type=auth.*,security.violation&limit=500', { headers: operator })
 	).body
@@ -181,37 +181,37 @@ void t.test('a forged, reused or foreign sign-in is refused, and says nothing of
 	t.notMatch(JSON.stringify(events), new URL(back).searchParams.get('code') ?? 'none')
 })
 
-/** The headers of a page of a person who has signed in. */
-async function issued(): Promise<Record<string, string>> {
+/** The headers of a page of an operator who has signed in. */
+async function operatorHeaders(): Promise<Record<string, string>> {
 	groups = ['operators']
 	return { cookie: await signedIn(), 'sec-fetch-site': 'same-origin' }
 }
 
 void t.test('open streams end with the session', async (t) => {
-	const headers = await issued()
+	const headers = await operatorHeaders()
 	const response = await fetch(`${gateway.url}/v1/events/stream`, { headers })
 	t.equal(response.status, 200)
 	await gateway.request('POST', '/v1/auth/logout', { headers })
 	const reader = response.body?.getReader()
 	await eventually(async () => (await reader?.read().catch(() => ({ done: true })))?.done === true)
-	t.pass('it ended')
+	t.pass('the stream ended')
 })
 
-void t.test('over http, a sign-in needs a gateway on this machine', async (t) => {
-	const far: TestGateway = await startGateway({
+void t.test('without https, sign-in requires a gateway on this machine', async (t) => {
+	const remote: TestGateway = await startGateway({
 		config: `server: {public_url: 'http://agents.example.com'}\nauth: {oidc: {issuer: '${provider.issuer}', client_id: console, rules: [{when: {a: b}, scopes: ['*']}]}}\n`,
 	})
-	t.teardown(() => far.stop())
-	const reply = await far.request('POST', '/v1/auth/login')
+	t.teardown(() => remote.stop())
+	const reply = await remote.request('POST', '/v1/auth/login')
 	t.equal(reply.status, 409)
 	t.match(reply.body.message, /https/)
-	t.equal((await far.request('GET', '/v1/agents', { headers: { cookie: 'svc-session=x' } })).status, 200)
+	t.equal((await remote.request('GET', '/v1/agents', { headers: { cookie: 'svc-session=x' } })).status, 200)
 	const none = await startGateway()
 	t.teardown(() => none.stop())
 	t.equal((await none.request('GET', '/v1/auth/login')).status, 404)
 })
 
-void t.test('a session of a former identity provider counts no more', async (t) => {
+void t.test('a session of a former identity provider is not valid', async (t) => {
 	const configOf = (issuer: string): string =>
 		`auth_mode: token\nauth: {oidc: {issuer: '${issuer}', client_id: console, client_secret: '${SECRET}', rules: [{when: {groups: operators}, scopes: ['*']}]}}\n`
 	const own = await startGateway({ config: configOf(provider.issuer) })
@@ -231,7 +231,7 @@ void t.test('a session of a former identity provider counts no more', async (t) 
 	const file = join(own.home, 'config/gateway.yaml')
 	writeFileSync(file, configOf('https://login.example.com'))
 	await own.running.gateway.reload()
-	t.equal(await status(), 401, 'the rules are about the claims of another provider')
+	t.equal(await status(), 401, 'the rules apply to claims of another provider')
 	writeFileSync(file, configOf(provider.issuer))
 	await own.running.gateway.reload()
 	t.equal(await status(), 200)
