@@ -7,10 +7,10 @@ import { keptVersions, openHome } from '../homes/home.ts'
 import { say } from './run.ts'
 import { Refused } from './refused.ts'
 
-/** For an upgrade on a busy machine. */
+/** Long enough for an upgrade on a busy machine. */
 const LIMIT_MS = 120_000
 
-/** Throws `Refused` where a home does not start, or answers less than it did. */
+/** Throws `Refused` if a home does not start, or if a request fails that the earlier version answered. */
 export async function checkHomes(svc: string, version: string): Promise<void> {
 	if (keptVersions.length === 0) throw new Refused('test/homes has no home of an earlier version; restore them')
 	for (const from of keptVersions) {
@@ -28,31 +28,31 @@ async function checkHome(svc: string, from: string): Promise<void> {
 		SVC_PORT: '0',
 		SVC_LEGACY_PORT: '0',
 		SVC_LOG_LEVEL: 'error',
-		// Nobody is there: its model and its chats are away.
+		// An unused address: the home's model and chats are unreachable.
 		MODEL_URL: 'http://127.0.0.1:1/v1',
 	}
 	const gateway = spawn(process.execPath, [svc, 'start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
 	const ended = once(gateway, 'exit')
-	let said = ''
+	let output = ''
 	for (const stream of [gateway.stdout, gateway.stderr])
-		stream.on('data', (data: Buffer) => (said = (said + data.toString()).slice(-16_384)))
-	const late = setTimeout(() => gateway.kill('SIGKILL'), LIMIT_MS)
+		stream.on('data', (data: Buffer) => (output = (output + data.toString()).slice(-16_384)))
+	const timer = setTimeout(() => gateway.kill('SIGKILL'), LIMIT_MS)
 	try {
-		const greeted = new Promise<void>((resolve) => {
-			gateway.stdout.on('data', () => said.includes('listens at') && resolve())
+		const listening = new Promise<boolean>((resolve) => {
+			gateway.stdout.on('data', () => output.includes('listens at') && resolve(true))
 		})
-		const isUp = await Promise.race([greeted.then(() => true), ended.then(() => false)])
-		if (!isUp) throw new Refused(`a home of ${from} does not start:\n${said}`)
+		const isUp = await Promise.race([listening, ended.then(() => false)])
+		if (!isUp) throw new Refused(`a home of ${from} does not start:\n${output}`)
 		const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
 		for (const path of Object.keys(facts.reads)) {
 			const { status } = await fetch(url + path)
-			if (status !== 200) throw new Refused(`in a home of ${from}, GET ${path} is answered ${status}`)
+			if (status !== 200) throw new Refused(`in a home of ${from}, GET ${path} returns ${status}`)
 		}
 		gateway.kill('SIGTERM')
 		const [code] = (await ended) as [number | null]
-		if (code !== 0) throw new Refused(`with a home of ${from} the gateway ends with exit code ${code}:\n${said}`)
+		if (code !== 0) throw new Refused(`with a home of ${from} the gateway ends with exit code ${code}:\n${output}`)
 	} finally {
-		clearTimeout(late)
+		clearTimeout(timer)
 		gateway.kill('SIGKILL')
 		await ended
 		rmSync(folder, { recursive: true, force: true })

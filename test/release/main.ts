@@ -1,10 +1,10 @@
 /**
  * `npm run release -- minor` (or `major`, `patch`): makes a release of the current commit, in a separate clone.
  *
- * It checks the tree, the tests and the changelog, sets the version, regenerates what is generated, commits, packs that commit in two
- * places and compares the packages, installs the package in an empty folder, and opens a copy of every kept home with it. Without
- * `--yes` that is all, and nothing is left. With it the branch gets the commit, a tag `vX.Y.Z` names it, and `releases/X.Y.Z` has the
- * package, its checksums and its SBOM (CycloneDX). Exit code 1 for a refusal, which says what to do.
+ * It checks the tree, the tests and the changelog, sets the version, regenerates the generated files, commits, packs that commit in two
+ * folders and compares the packages, installs the package in an empty folder, and opens a copy of each home in test/homes with it.
+ * Without `--yes` that is all, and no file remains. With it, the branch gets the commit and the tag `vX.Y.Z`, and `releases/X.Y.Z` gets
+ * the package, its checksums and its SBOM (CycloneDX). Exit code 1 for a refusal, which states what to do.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,26 +28,26 @@ if (!isStep(step) || positionals.length > 1) {
 	process.exit(2)
 }
 const root = resolve('.')
-const place = mkdtempSync(join(tmpdir(), 'svc-release-'))
+const temporary = mkdtempSync(join(tmpdir(), 'svc-release-'))
 try {
 	const version = versionToRelease(root, step)
-	const clone = await prepare(root, join(place, 'clone'), version)
-	const packed = await pack(clone, join(place, 'one'))
+	const clone = await prepare(root, join(temporary, 'clone'), version)
+	const packed = await pack(clone, join(temporary, 'one'))
 	// Another clone of the same commit, at another path.
-	const again = await pack(cloneOf(clone, join(place, 'again')), join(place, 'two'))
+	const again = await pack(cloneOf(clone, join(temporary, 'again')), join(temporary, 'two'))
 	if (packed.sha256 !== again.sha256)
 		throw new Refused(`two packages of one commit differ: ${packed.sha256} and ${again.sha256}`)
 	say(`${packed.name} has the digest ${packed.sha256} in both builds`)
-	const svc = await installPackage(packed.file, join(place, 'installed'))
+	const svc = await installPackage(packed.file, join(temporary, 'installed'))
 	await checkHomes(svc, version)
 	if (!values.yes) say(`Release ${version} can be made. Nothing was changed; make it with --yes`)
 	else {
-		const parts = await billOfMaterials(clone, packed.sha256)
+		const bill = await billOfMaterials(clone, packed.sha256)
 		const folder = join(root, 'releases', version)
 		mkdirSync(folder, { recursive: true })
 		cpSync(packed.file, join(folder, packed.name))
-		writeFileSync(join(folder, parts.name), parts.text)
-		writeFileSync(join(folder, 'SHA256SUMS'), `${packed.sha256}  ${packed.name}\n${parts.sha256}  ${parts.name}\n`)
+		writeFileSync(join(folder, bill.name), bill.text)
+		writeFileSync(join(folder, 'SHA256SUMS'), `${packed.sha256}  ${packed.name}\n${bill.sha256}  ${bill.name}\n`)
 		git(root, 'pull', '--quiet', '--ff-only', clone, 'HEAD')
 		git(root, 'tag', '--annotate', `v${version}`, '--message', `Version ${version}`)
 		say(
@@ -59,5 +59,5 @@ try {
 	console.error(`No release: ${error.message}`)
 	process.exitCode = 1
 } finally {
-	rmSync(place, { recursive: true, force: true })
+	rmSync(temporary, { recursive: true, force: true })
 }

@@ -1,4 +1,4 @@
-/** The package of a clone: packed, and installed as its users do. */
+/** Packs a clone, and installs the package as its users do. */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,13 +14,13 @@ interface Packed {
 export async function pack(clone: string, folder: string): Promise<Packed> {
 	mkdirSync(folder)
 	await output(clone, [process.execPath, 'core/cli/launch/pack.mjs', '--pack-destination', folder, '--loglevel=error'])
-	const name = readdirSync(folder).find((one) => one.endsWith('.tgz'))
+	const name = readdirSync(folder).find((file) => file.endsWith('.tgz'))
 	if (name === undefined) throw new Refused('npm pack made no package')
 	const file = join(folder, name)
 	return { file, name, sha256: createHash('sha256').update(readFileSync(file)).digest('hex') }
 }
 
-/** Installs it with all that it needs into an empty folder, and answers with the file of `svc`. */
+/** Installs the package and its dependencies into an empty folder. Returns the path of `svc`. */
 export async function installPackage(file: string, folder: string): Promise<string> {
 	say('Installing the package in an empty folder …')
 	mkdirSync(folder)

@@ -1,9 +1,9 @@
-/** A clone with the commit of the release. */
+/** Makes a clone with the commit of the release. */
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { git, output, say } from './run.ts'
 
-/** Clones the commit that is checked out in `root`, sets the version, regenerates what is generated, and commits it. */
+/** Clones the commit that is checked out in `root`, sets the version, regenerates the generated files, and commits. */
 export async function prepare(root: string, folder: string, version: string): Promise<string> {
 	const clone = cloneOf(root, folder)
 	say(`Preparing ${version} …`)
@@ -25,7 +25,7 @@ export async function prepare(root: string, folder: string, version: string): Pr
 	return clone
 }
 
-/** A clone of the commit that is checked out there, with its installed packages. */
+/** Clones the commit that is checked out in `root`, with its installed packages. */
 export function cloneOf(
 	root: string,
 	folder: string,
@@ -35,7 +35,7 @@ export function cloneOf(
 	git(folder, 'checkout', '--quiet', '--detach', git(root, 'rev-parse', 'HEAD'))
 	for (const [key, value] of Object.entries(author)) git(folder, 'config', key, value)
 	const modules = join(folder, 'node_modules')
-	// A link is no folder, so .gitignore does not leave it out.
+	// The entry in .gitignore matches only a folder, not a link.
 	if (!existsSync(modules)) symlinkSync(join(root, 'node_modules'), modules)
 	writeFileSync(join(folder, '.git/info/exclude'), 'node_modules\n')
 	return folder
@@ -45,7 +45,7 @@ function authorOf(root: string): Record<string, string> {
 	return Object.fromEntries(['user.name', 'user.email'].map((key) => [key, git(root, 'config', key)]))
 }
 
-/** Answers with the text as it was. */
+/** Returns the former text. */
 function edit(clone: string, name: string, change: (text: string) => string): string {
 	const file = join(clone, name)
 	const text = readFileSync(file, 'utf8')
@@ -53,7 +53,7 @@ function edit(clone: string, name: string, change: (text: string) => string): st
 	return text
 }
 
-/** Replaces the first version after the text `after`, and nothing else. */
+/** Replaces only the first version after the text `after`. */
 function withVersion(text: string, version: string, after = ''): string {
 	const at = text.indexOf(after)
 	return text.slice(0, at) + text.slice(at).replace(/"version": "[^"]*"/, `"version": "${version}"`)

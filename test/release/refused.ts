@@ -1,2 +1,2 @@
-/** Why there is no release; the message says what to do. */
+/** The reason why there is no release. The message states what to do. */
 export class Refused extends Error {}

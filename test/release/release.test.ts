@@ -1,6 +1,6 @@
 /**
- * `npm run release` on a clone that is thrown away: what it refuses, and with SVC_TEST_RELEASE=1 a whole release, which takes a minute
- * and the registry of packages.
+ * `npm run release` in a temporary clone: its refusals, and with SVC_TEST_RELEASE=1 a complete release, which takes a minute and needs
+ * the package registry.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -16,12 +16,12 @@ import { Refused } from './refused.ts'
 import { nextVersion } from './version.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const place = realpathSync(mkdtempSync(join(tmpdir(), 'svc-release-test-')))
-t.teardown(() => rmSync(place, { recursive: true, force: true }))
+const temporary = realpathSync(mkdtempSync(join(tmpdir(), 'svc-release-test-')))
+t.teardown(() => rmSync(temporary, { recursive: true, force: true }))
 const isClone = existsSync(join(root, '.git'))
 
-/** Exit code and output of a command in the clone. */
-async function ran(clone: string, file: string, ...args: string[]): Promise<{ code: number; text: string }> {
+/** Runs a script in the clone. Returns its exit code and its output. */
+async function runScript(clone: string, file: string, ...args: string[]): Promise<{ code: number; text: string }> {
 	try {
 		const { stdout, stderr } = await promisify(execFile)(process.execPath, [file, ...args], { cwd: clone })
 		return { code: 0, text: stdout + stderr }
@@ -39,9 +39,9 @@ function edit(clone: string, name: string, from: string | RegExp, to: string): v
 	writeFileSync(file, changed)
 }
 
-/** A clone whose own commits are as those of somebody. */
+/** A temporary clone on the branch main, with a made-up author. */
 function scratch(name: string): string {
-	const clone = join(place, name)
+	const clone = join(temporary, name)
 	cloneOf(root, clone, { 'user.name': 'Test', 'user.email': 'test@example.com' })
 	git(clone, 'checkout', '--quiet', '-B', 'main')
 	return clone
@@ -51,9 +51,9 @@ function commit(clone: string): void {
 	git(clone, 'commit', '--quiet', '--all', '--message', 'Change it')
 }
 
-void t.test('a release is refused with what to do', { skip: !isClone }, async (t) => {
+void t.test('a refusal states what to do', { skip: !isClone }, async (t) => {
 	const clone = scratch('refused')
-	const release = (...words: string[]) => ran(clone, 'test/release/main.ts', ...words)
+	const release = (...words: string[]) => runScript(clone, 'test/release/main.ts', ...words)
 	const refused = async (word: string, message: RegExp): Promise<void> => {
 		const { code, text } = await release(word)
 		t.equal(code, 1, text)
@@ -69,7 +69,7 @@ void t.test('a release is refused with what to do', { skip: !isClone }, async (t
 	await refused('patch', /breaking changes.*at least a minor release: npm run release -- minor/)
 	await refused('minor', /npm test has not passed for this commit/)
 
-	await ran(clone, 'test/release/passed.ts')
+	await runScript(clone, 'test/release/passed.ts')
 	edit(clone, 'CHANGELOG.md', 'One went.', 'Another one went.')
 	commit(clone)
 	await refused('minor', /npm test has not passed for this commit/)
@@ -85,21 +85,21 @@ void t.test('a release is refused with what to do', { skip: !isClone }, async (t
 	t.notOk(existsSync(join(clone, 'releases')))
 })
 
-void t.test('a commit counts as tested only if nothing is changed', { skip: !isClone }, async (t) => {
+void t.test('a commit counts as tested only if the tree has no changes', { skip: !isClone }, async (t) => {
 	const clone = scratch('tested')
-	const noted = (): string | null => {
+	const recorded = (): string | null => {
 		const file = join(clone, '.git/svc-tests-passed')
 		return existsSync(file) ? readFileSync(file, 'utf8') : null
 	}
 	writeFileSync(join(clone, 'new.txt'), '')
-	t.equal((await ran(clone, 'test/release/passed.ts')).code, 0)
-	t.equal(noted(), null)
+	t.equal((await runScript(clone, 'test/release/passed.ts')).code, 0)
+	t.equal(recorded(), null)
 	rmSync(join(clone, 'new.txt'))
-	await ran(clone, 'test/release/passed.ts')
-	t.equal(noted(), git(clone, 'rev-parse', 'HEAD^{tree}'))
+	await runScript(clone, 'test/release/passed.ts')
+	t.equal(recorded(), git(clone, 'rev-parse', 'HEAD^{tree}'))
 })
 
-void t.test('each step has its version', (t) => {
+void t.test('each step determines the next version', (t) => {
 	t.equal(nextVersion('0.1.9', 'patch'), '0.1.10')
 	t.equal(nextVersion('0.1.9', 'minor'), '0.2.0')
 	t.equal(nextVersion('0.1.9', 'major'), '1.0.0')
@@ -110,19 +110,19 @@ void t.test('each step has its version', (t) => {
 	t.end()
 })
 
-const isWhole = process.env.SVC_TEST_RELEASE === '1'
-// Of this file; the default is 30 s.
-if (isWhole) t.setTimeout(600_000)
+const isComplete = process.env.SVC_TEST_RELEASE === '1'
+// The limit of this file, which is 30 s by default.
+if (isComplete) t.setTimeout(600_000)
 void t.test(
-	'a dry run leaves nothing, and a release has all its parts',
-	{ skip: !isWhole || !isClone, timeout: 600_000 },
+	'a dry run leaves no changes, and a release is complete',
+	{ skip: !isComplete || !isClone, timeout: 600_000 },
 	async (t) => {
-		const clone = scratch('whole')
-		await ran(clone, 'test/release/passed.ts')
+		const clone = scratch('complete')
+		await runScript(clone, 'test/release/passed.ts')
 		const before = git(clone, 'rev-parse', 'HEAD')
 		const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')) as { version: string }
 		const next = nextVersion(version, 'minor')
-		const dry = await ran(clone, 'test/release/main.ts', 'minor')
+		const dry = await runScript(clone, 'test/release/main.ts', 'minor')
 		t.equal(dry.code, 0, dry.text)
 		t.match(dry.text, /has the digest [0-9a-f]{64} in both builds/)
 		t.match(dry.text, /A home of 0\.1\.0 opens in/)
@@ -131,7 +131,7 @@ void t.test(
 		t.equal(git(clone, 'status', '--porcelain'), '')
 		t.equal(git(clone, 'tag', '--list', `v${next}`), '')
 
-		const made = await ran(clone, 'test/release/main.ts', 'minor', '--yes')
+		const made = await runScript(clone, 'test/release/main.ts', 'minor', '--yes')
 		t.equal(made.code, 0, made.text)
 		t.equal(git(clone, 'rev-parse', 'HEAD~1'), before)
 		t.equal(git(clone, 'rev-parse', `v${next}^{commit}`), git(clone, 'rev-parse', 'HEAD'))
@@ -153,12 +153,12 @@ void t.test(
 		const reference = JSON.parse(readFileSync(join(clone, 'docs/openapi.json'), 'utf8')) as {
 			info: { version: string }
 		}
-		t.equal(reference.info.version, next, 'as the gateway says it')
-		const parts = JSON.parse(readFileSync(join(folder, 'svc-gateway.cdx.json'), 'utf8')) as {
+		t.equal(reference.info.version, next, 'the version in the API document')
+		const bill = JSON.parse(readFileSync(join(folder, 'svc-gateway.cdx.json'), 'utf8')) as {
 			components: { name: string }[]
 		}
-		t.ok(parts.components.some(({ name }) => name === 'lmdb'))
-		t.notOk(parts.components.some(({ name }) => name === 'tap'))
+		t.ok(bill.components.some(({ name }) => name === 'lmdb'))
+		t.notOk(bill.components.some(({ name }) => name === 'tap'))
 		t.match(
 			readFileSync(join(clone, 'CHANGELOG.md'), 'utf8'),
 			new RegExp(`## \\[Unreleased\\]\n\n## \\[${next}\\] - 20`),

@@ -9,12 +9,12 @@ export function say(line: string): void {
 	process.stdout.write(`${line}\n`)
 }
 
-/** What git answers, without the last line's end. */
+/** Runs git. Returns its output without the final line break. */
 export function git(folder: string, ...args: string[]): string {
 	return execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trimEnd()
 }
 
-/** Its standard output. Throws `Refused` with the end of its output where it fails. */
+/** Runs a command. Returns its standard output. If it fails, throws `Refused` with the last 20 lines of its output. */
 export async function output(
 	folder: string,
 	[file = '', ...args]: readonly string[],
@@ -25,7 +25,7 @@ export async function output(
 		return (await run(file, args, options)).stdout
 	} catch (error) {
 		const { stdout = '', stderr = '', message } = error as Error & { stdout?: string; stderr?: string }
-		const said = `${stdout}${stderr}`.trim().split('\n').slice(-20).join('\n')
-		throw new Refused(`${[file, ...args].join(' ')} failed:\n${said || message}`)
+		const shown = `${stdout}${stderr}`.trim().split('\n').slice(-20).join('\n')
+		throw new Refused(`${[file, ...args].join(' ')} failed:\n${shown || message}`)
 	}
 }

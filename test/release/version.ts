@@ -1,4 +1,4 @@
-/** Whether a release can be made of a tree, and which version it gets. */
+/** Checks whether a tree can be released, and determines the version. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { breakingTitles, leastStep } from '../compatibility/accepted.ts'
@@ -12,12 +12,12 @@ export function isStep(word: string): word is Step {
 	return (steps as readonly string[]).includes(word)
 }
 
-/** Written by `npm test`: the tree that passed. */
+/** The file in which `npm test` records the tree that passed. */
 export function passedFile(root: string): string {
 	return resolve(root, git(root, 'rev-parse', '--git-path', 'svc-tests-passed'))
 }
 
-/** The next version. Throws `Refused` where it cannot be released. */
+/** The next version. Throws `Refused` if the tree cannot be released. */
 export function versionToRelease(root: string, step: Step): string {
 	const changed = git(root, 'status', '--porcelain')
 	if (changed !== '') throw new Refused(`these files are changed or new; commit or remove them:\n${changed}`)
@@ -26,7 +26,7 @@ export function versionToRelease(root: string, step: Step): string {
 	if (git(root, 'tag', '--list', `v${next}`) !== '') throw new Refused(`there is a tag v${next} already`)
 	const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
 	if (!/^- /m.test(unreleased(changelog)))
-		throw new Refused('the section [Unreleased] of CHANGELOG.md has no entry; say there what is new')
+		throw new Refused('the section [Unreleased] of CHANGELOG.md has no entry; add the changes')
 	const least = leastStep(last, breakingTitles(changelog))
 	if (steps.indexOf(step) < steps.indexOf(least))
 		throw new Refused(
@@ -35,7 +35,7 @@ export function versionToRelease(root: string, step: Step): string {
 	const since = /formatSince = '([^']+)'/.exec(readFileSync(join(root, 'core/store/format.ts'), 'utf8'))?.[1] ?? ''
 	if (rank(since) > rank(next))
 		throw new Refused(
-			`core/store/format.ts says that ${since} is the first version that reads the format, and this is ${next}; correct formatSince`,
+			`according to core/store/format.ts ${since} is the first version that reads the format, and this is ${next}; correct formatSince`,
 		)
 	const passed = passedFile(root)
 	if (!existsSync(passed) || readFileSync(passed, 'utf8') !== git(root, 'rev-parse', 'HEAD^{tree}'))
@@ -43,7 +43,7 @@ export function versionToRelease(root: string, step: Step): string {
 	return next
 }
 
-/** Throws for a version that is not three numbers. */
+/** Throws `Refused` unless the version is three numbers. */
 export function nextVersion(version: string, step: Step): string {
 	const numbers = /^(\d+)\.(\d+)\.(\d+)$/.exec(version)?.slice(1).map(Number)
 	if (!numbers) throw new Refused(`package.json has the version "${version}"; write MAJOR.MINOR.PATCH`)

@@ -1,4 +1,4 @@
-/** Every example is installed as the README says, approved, and used; those that need the internet find a stand-in of it. */
+/** Installs every example as the README describes, approves it and uses it. A local server replaces the internet. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -18,7 +18,7 @@ import type { Arrived, Given, StandIn } from '../support/stand-in.ts'
 const folder = new URL('../../skills-examples/', import.meta.url)
 const textOf = (name: string): string => readFileSync(new URL(`${name}/SKILL.md`, folder), 'utf8')
 
-/** Hands its context to the test, which plays the skills plugin's part there. */
+/** Gives its context to the test, which executes programs as the skills plugin does. */
 const lender = `export default { name: 'lender', needs: ['vault'], start: (ctx) => void (globalThis.lent = ctx) }`
 const gateway = await startGateway({
 	config: 'plugins: {lender: true}\n',
@@ -48,14 +48,14 @@ void t.test('each example passes its review', async (t) => {
 		const { id, status } = await addSkill(gateway, 'reviewer', textOf(name))
 		t.equal(status, 'active')
 		const review = (await gateway.request('GET', `/v1/agents/reviewer/skills/${id}`)).body
-		t.equal(review.name, name, 'as its folder is called')
+		t.equal(review.name, name, 'the name of its folder')
 		t.strictSame(review.warnings, [], name)
-		const telling = review.findings.filter((one: Answer) => !['address', 'may-send-out'].includes(one.rule))
-		t.strictSame(telling, [], name)
+		const findings = review.findings.filter((one: Answer) => !['address', 'may-send-out'].includes(one.rule))
+		t.strictSame(findings, [], name)
 	}
 })
 
-/** Uses an example in a run, by the offline provider. */
+/** Calls an example in a run of the offline provider. Returns the result or error of each call. */
 async function use(t: Test, name: string, ...calls: object[]): Promise<string[]> {
 	const agent = await follow(t, gateway, `uses-${name}`)
 	await addSkill(gateway, `uses-${name}`, textOf(name))
@@ -122,7 +122,7 @@ void t.test('decision-log', async (t) => {
 	t.match(results[2], /action/)
 })
 
-/** Runs an example's program as the plugin does, but with the stand-in behind `svc.fetch`. */
+/** Executes an example's program as the plugin does, but `svc.fetch` uses the stand-in. */
 async function runWith(name: string, args: object, { send }: StandIn): Promise<Answer> {
 	const document = await readDocument(textOf(name))
 	const agent = await lent.use('agents').get('online')
@@ -139,7 +139,7 @@ async function runWith(name: string, args: object, { send }: StandIn): Promise<A
 	})
 }
 
-async function withSecret(name: string, value: string): Promise<void> {
+async function grantSecret(name: string, value: string): Promise<void> {
 	const { id } = (await gateway.request('POST', '/v1/vault/secrets', { body: { name, value } })).body
 	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'online', secret_id: id } })
 }
@@ -208,8 +208,8 @@ void t.test('examples that need the internet', async (t) => {
 		})
 		const args = { repository: 'nodejs/node', label: 'bug' }
 		await t.rejects(runWith('github-issues', args, standIn), { message: /GITHUB_TOKEN/ }, 'without a grant')
-		t.strictSame(standIn.arrived, [], 'nothing was sent')
-		await withSecret('GITHUB_TOKEN', token)
+		t.strictSame(standIn.arrived, [], 'there was no request')
+		await grantSecret('GITHUB_TOKEN', token)
 		t.strictSame(await runWith('github-issues', args, standIn), [
 			{
 				number: 7,
@@ -236,7 +236,7 @@ void t.test('examples that need the internet', async (t) => {
 			return { body: { translations: [{ detected_source_language: 'EN', text: `${target_lang}: ${text[0]}` }] } }
 		}
 		const standIn = await startStandIn(t, answer)
-		await withSecret('DEEPL_API_KEY', '0123-4567:fx')
+		await grantSecret('DEEPL_API_KEY', '0123-4567:fx')
 		const result = await runWith('deepl-translate', { text: 'Hello', to: 'de' }, standIn)
 		t.strictSame(result, { from: 'EN', to: 'DE', text: 'DE: Hello' })
 		await t.rejects(runWith('deepl-translate', { text: 'x', to: 'DE', formality: 'rude' }, standIn), /formality/)

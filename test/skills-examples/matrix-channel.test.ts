@@ -1,6 +1,6 @@
 /**
- * What the pages about channels say, done in a gateway that runs: the example is copied, switched on, paired, talked to;
- * edited, broken, switched off and on while another channel talks; nothing is lost over a restart. And the channel of
+ * The example of a channel in a running gateway, as its pages describe: installation, pairing and messages; its code is edited, broken,
+ * switched off and on while another channel is used; no message is lost during a restart. Also the channel of
  * docs/writing-a-channel.md.
  */
 import { execFile } from 'node:child_process'
@@ -19,12 +19,13 @@ import { startHomeserver } from '../support/matrix.ts'
 import type { Shown } from '../support/matrix.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
 
 const root = new URL('../../', import.meta.url)
 const source = new URL('skills-examples/matrix-channel/', root)
 const textOf = (path: string): string => readFileSync(new URL(path, root), 'utf8')
 
-// The homeserver of the tests takes as much as comes, and tells of so little at once that more must be asked for.
+// The homeserver of the tests has no rate limit. It returns so few events at once that the channel must request more.
 const pace = 'pace: { chat_ms: 2000, channel_ms: 100 }'
 const index = textOf('skills-examples/matrix-channel/index.ts').replace(pace, 'pace: { chat_ms: 0, channel_ms: 0 }')
 const incoming = textOf('skills-examples/matrix-channel/incoming.ts').replace('limit: 50', 'limit: 5')
@@ -38,19 +39,12 @@ const stream = await openStream(gateway.url)
 t.teardown(() => stream.close())
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 
-/** A gateway and its events. */
-interface Place {
-	gateway: TestGateway
-	stream: TestStream
-}
-const here: Place = { gateway, stream }
-
 function write(home: string, path: string, text = ''): void {
 	mkdirSync(join(home, path, '..'), { recursive: true })
 	writeFileSync(join(home, path), text)
 }
 
-/** Puts the example into a home; `code` is its index.ts where that is another one. */
+/** Copies the example into a home. `code`: the text of its index.ts. */
 function install(home: string, name = 'matrix-channel', code = index): void {
 	cpSync(source, join(home, 'plugins', name), { recursive: true })
 	write(home, `plugins/${name}/index.ts`, code)
@@ -59,19 +53,19 @@ function install(home: string, name = 'matrix-channel', code = index): void {
 
 /** Writes gateway.yaml, and waits until this plugin has started. */
 async function switchOn(plugin: string, yaml: string): Promise<void> {
-	const isIt = ({ event_type, payload }: EventEnvelope): boolean =>
+	const isStart = ({ event_type, payload }: EventEnvelope): boolean =>
 		event_type === 'plugin.started' && payload.plugin === plugin
-	const before = stream.events.filter(isIt).length
+	const before = stream.events.filter(isStart).length
 	write(gateway.home, 'config/gateway.yaml', yaml)
-	await stream.waitFor(isIt, before + 1)
+	await stream.waitFor(isStart, before + 1)
 }
 
 function ofChannel(event_type: string, channel_id: string): (event: EventEnvelope) => boolean {
 	return (event) => event.event_type === event_type && event.payload.channel_id === channel_id
 }
 
-/** A bot on the homeserver, a channel for it that is connected, and a room with the bot and Alice that is bound to an agent. */
-async function settle({ gateway, stream }: Place, type: string, name: string) {
+/** Creates a bot on the homeserver, a connected channel for it, and a room of the bot and Alice that is bound to the agent `ada`. */
+async function connectBot(gateway: TestGateway, stream: TestStream, type: string, name: string) {
 	const bot = server.user(name, name)
 	const secret = { name: `${name.toUpperCase()}_TOKEN`, value: server.token(bot) }
 	await gateway.request('POST', '/v1/vault/secrets', { body: secret })
@@ -85,33 +79,20 @@ async function settle({ gateway, stream }: Place, type: string, name: string) {
 	return { bot, channel_id, room }
 }
 
-const WAIT_LIMIT_MS = 60_000
-
-/** Waits for what the homeserver will see. */
-async function until<T>(look: () => T | undefined | false, what: string): Promise<T> {
-	const end = Date.now() + WAIT_LIMIT_MS
-	for (;;) {
-		const found = look()
-		if (found !== undefined && found !== false) return found
-		if (Date.now() > end) throw new Error(`${WAIT_LIMIT_MS / 1000} s passed before ${what}`)
-		await new Promise((resolve) => setTimeout(resolve, 20))
-	}
-}
-
-/** The bot's message in which these words are. */
-function said(room: string, bot: string, words: string): Promise<Shown> {
-	return until(() => server.shown(room, bot).find(({ text }) => text.includes(words)), `the bot said ${words}`)
+/** Waits for the bot's message that contains these words. */
+async function botMessage(room: string, bot: string, words: string): Promise<Shown> {
+	return (await eventually(() => server.shown(room, bot).find(({ text }) => text.includes(words)))) as Shown
 }
 
 function blocksOf(page: string, language: string): string[] {
-	return [...page.matchAll(/```(\w+)[^\n]*\n(.*?)```/gs)].flatMap(([, one, text = '']) =>
-		one === language ? text : [],
+	return [...page.matchAll(/```(\w+)[^\n]*\n(.*?)```/gs)].flatMap(([, marked, text = '']) =>
+		marked === language ? text : [],
 	)
 }
 
-/** Runs commands of a page, with words in the place of those that stand there, and answers with the last thing they print. */
-async function run(commands: string | undefined, words: Record<string, string> = {}): Promise<Answer> {
-	const all = { 'http://127.0.0.1:3000': gateway.url, '~/.svc': gateway.home, ...words }
+/** Runs the commands of a page after replacing words. Returns the last JSON value of their output. */
+async function run(commands: string | undefined, replaced: Record<string, string> = {}): Promise<Answer> {
+	const all = { 'http://127.0.0.1:3000': gateway.url, '~/.svc': gateway.home, ...replaced }
 	const text = Object.entries(all).reduce((now, [from, to]) => now.replaceAll(from, to), commands ?? 'false')
 	const { stdout } = await promisify(execFile)('sh', ['-ec', text], { cwd: fileURLToPath(root) })
 	return stdout === '' ? undefined : JSON.parse(stdout.slice(stdout.lastIndexOf('}{') + 1))
@@ -119,46 +100,46 @@ async function run(commands: string | undefined, words: Record<string, string> =
 
 const code = /\b[0-9A-Z]{8}\b/
 
-void t.test('as the README says: copied, switched on, invited, paired, talked to', async (t) => {
+void t.test('the commands of the README install, pair and use the example', async (t) => {
 	const page = textOf('skills-examples/matrix-channel/README.md')
 	const [logIn, copy, addChannel, pair, ...others] = blocksOf(page, 'sh')
 	t.strictSame(others, [], 'every command of the page is run')
 	const bot = server.user('helper', 'helper')
-	const words = { 'https://matrix.example.org': server.url }
-	const { access_token } = await run(logIn, words)
+	const replaced = { 'https://matrix.example.org': server.url }
+	const { access_token } = await run(logIn, replaced)
 	await run(copy)
 	install(gateway.home)
 	await switchOn('matrix-channel', blocksOf(page, 'yaml')[0] ?? '')
-	const { id: channel_id, ...made } = await run(addChannel, { ...words, syt_aGVscGVy_0123456789: access_token })
+	const { id: channel_id, ...made } = await run(addChannel, { ...replaced, syt_aGVscGVy_0123456789: access_token })
 	t.match(made, { type: 'matrix', status: 'active' })
 	await stream.waitFor(ofChannel('channel.connected', channel_id))
 	t.match((await gateway.request('GET', `/v1/channels/${channel_id}`)).body, { connection: 'connected', bot })
 
-	// Alice makes a room, invites the bot and writes at once, before the bot is in.
+	// Alice creates a room, invites the bot and writes before the bot has joined.
 	const room = server.room(alice)
 	server.invite(room, bot, alice)
 	server.say(room, alice, '/start')
-	const hint = await said(room, bot, 'pairing_code')
+	const hint = await botMessage(room, bot, 'pairing_code')
 	const paired = await run(pair, { K7QF2M9X: code.exec(hint.text)?.[0] ?? '' })
 	t.match(paired, { agent_id: 'ada', channel_id, external_chat_id: room })
-	await said(room, bot, 'ada')
+	await botMessage(room, bot, 'ada')
 
 	server.say(room, alice, 'What is **two** & three?')
-	const answer = await said(room, bot, 'two')
-	t.strictSame(answer.mentions, {}, 'nobody is rung by what an answer says')
+	const answer = await botMessage(room, bot, 'two')
+	t.strictSame(answer.mentions, {}, 'an answer notifies no user')
 	t.match(answer.text, /What is .*two.* & three\?/)
 	server.say(room, alice, { algorithm: 'm.megolm.v1.aes-sha2', ciphertext: 'AwgAE' }, 'm.room.encrypted')
-	const elsewhere = await said(room, bot, 'I can only read text')
-	const { body: told } = await gateway.request('GET', '/v1/audit?limit=500')
-	t.notOk(JSON.stringify(told).includes(access_token), 'no event shows the token')
+	const elsewhere = await botMessage(room, bot, 'I can only read text')
+	const { body: audit } = await gateway.request('GET', '/v1/audit?limit=500')
+	t.notOk(JSON.stringify(audit).includes(access_token), 'no event shows the token')
 
-	// A group: what is not for the bot is left alone, a mention is answered where it was said.
+	// In a group, the bot ignores other messages, and answers a mention with a reply.
 	const group = server.room(alice, bot, server.user('carol', 'Carol'))
 	await gateway.request('POST', '/v1/channels/pair', { body: { agent_id: 'ada', channel_id, external_chat_id: group } })
 	const lunch = server.say(group, alice, 'lunch?')
 	const mention = { msgtype: 'm.text', body: 'helper: and dinner?', 'm.mentions': { user_ids: [bot] } }
 	const asked = server.say(group, alice, mention)
-	const reply = await said(group, bot, 'dinner')
+	const reply = await botMessage(group, bot, 'dinner')
 	t.equal(reply.reply_to, asked)
 	t.notOk(reply.text.includes('helper:'))
 	t.notOk(server.shown(group, bot).some(({ text }) => text.includes('lunch')))
@@ -180,7 +161,7 @@ void t.test('as the README says: copied, switched on, invited, paired, talked to
 	t.notMatch(await receivedReply(elsewhere.id, 'what is there?'), /quoted here/, 'an event of another room')
 })
 
-void t.test('its code is edited, broken, switched off and on while another channel talks', async (t) => {
+void t.test('its code is edited, broken, switched off and on while another channel is used', async (t) => {
 	const both = (matrix: boolean): string => `plugins: {matrix-channel: ${matrix}, other-channel: true}\n`
 	const other = index
 		.replace("name: 'matrix-channel'", "name: 'other-channel'")
@@ -189,109 +170,112 @@ void t.test('its code is edited, broken, switched off and on while another chann
 	install(home)
 	install(home, 'other-channel', other)
 	await switchOn('other-channel', both(true))
-	const mine = await settle(here, 'matrix', 'mine')
-	const theirs = await settle(here, 'other', 'theirs')
+	const mine = await connectBot(gateway, stream, 'matrix', 'mine')
+	const theirs = await connectBot(gateway, stream, 'other', 'theirs')
 	const isConnected = ofChannel('channel.connected', mine.channel_id)
 
-	// The other channel talks from now on until the end.
-	let is_over = false
+	// Messages on the other channel, until the end of the test.
+	let isOver = false
 	let rounds = 0
 	const talk = (async () => {
-		for (; !is_over; rounds++) {
+		for (; !isOver; rounds++) {
 			server.say(theirs.room, alice, `round ${rounds} goes`)
-			await said(theirs.room, theirs.bot, `round ${rounds} goes`)
+			await botMessage(theirs.room, theirs.bot, `round ${rounds} goes`)
 			await pause(100)
 		}
 	})()
 	talk.catch(() => {}) // it is awaited at the end
-	const goOn = async (): Promise<void> => {
+	const nextRound = async (): Promise<void> => {
 		const seen = rounds
-		await until(() => rounds > seen, 'the other channel goes on talking')
+		await eventually(() => rounds > seen)
 	}
 	const ask = (text: string): Promise<Shown> => {
 		server.say(mine.room, alice, text)
-		return said(mine.room, mine.bot, text)
+		return botMessage(mine.room, mine.bot, text)
 	}
 	t.equal((await ask('first of all')).msgtype, 'm.text')
 
-	// Edited: the next answer is by the new code.
+	// Edited: the new code gives the next answer.
 	write(home, 'plugins/matrix-channel/index.ts', index.replace("msgtype: 'm.text'", "msgtype: 'm.notice'"))
 	await stream.waitFor(isConnected, 2)
 	t.equal((await ask('second to that')).msgtype, 'm.notice', 'the edited code answers')
-	await goOn()
+	await nextRound()
 
-	// Broken, in one of its files: what ran runs on.
+	// Broken, in one of its files: the former code continues.
 	const failed = stream.waitFor('plugin.failed')
 	write(home, 'plugins/matrix-channel/homeserver.ts', 'export const oh = {{{')
 	await failed
-	t.equal((await ask('third time lucky')).msgtype, 'm.notice', 'what ran runs on')
-	t.equal(stream.events.filter(isConnected).length, 2, 'by the same connection')
-	await goOn()
+	t.equal((await ask('third time lucky')).msgtype, 'm.notice', 'the former code answers')
+	t.equal(stream.events.filter(isConnected).length, 2, 'on the same connection')
+	await nextRound()
 	install(home)
 	await stream.waitFor(isConnected, 3)
-	t.equal((await ask('fourth and mended')).msgtype, 'm.text')
+	t.equal((await ask('fourth and fixed')).msgtype, 'm.text')
 
-	// Off: nobody answers, and nothing is lost. On: what was said meanwhile is answered.
+	// Off: no message is answered or lost. On: the messages from meanwhile are answered.
 	write(home, 'config/gateway.yaml', both(false))
 	const status = async (): Promise<string> =>
 		(await gateway.request('GET', `/v1/channels/${mine.channel_id}`)).body.connection
 	await stream.waitFor(ofChannel('channel.disconnected', mine.channel_id), 3)
 	t.equal(await status(), 'disabled')
 	server.say(mine.room, alice, 'is anybody there')
-	await goOn()
+	await nextRound()
 	t.notOk(server.shown(mine.room, mine.bot).some(({ text }) => text.includes('anybody')))
 	write(home, 'config/gateway.yaml', both(true))
-	await said(mine.room, mine.bot, 'is anybody there')
+	await botMessage(mine.room, mine.bot, 'is anybody there')
 	t.equal(await status(), 'connected')
-	await goOn()
+	await nextRound()
 
-	is_over = true
+	isOver = true
 	await talk
-	t.comment(`the other channel talked for ${rounds} rounds`)
+	t.comment(`the other channel answered ${rounds} messages`)
 	const connected = stream.events.filter(ofChannel('channel.connected', theirs.channel_id))
 	t.equal(connected.length, 1, 'the other channel never had to connect again')
 	const answers = server.shown(theirs.room, theirs.bot).filter(({ text }) => /round \d+ goes/.test(text))
-	t.equal(answers.length, rounds, 'and answered each message once')
-	const mineToo = server.shown(mine.room, mine.bot).filter(({ text }) => /first|second|third|fourth|anybody/.test(text))
-	t.equal(mineToo.length, 5)
+	t.equal(answers.length, rounds, 'it answered each message once')
+	const own = server.shown(mine.room, mine.bot).filter(({ text }) => /first|second|third|fourth|anybody/.test(text))
+	t.equal(own.length, 5)
 })
 
-void t.test('what is said while the gateway is away is answered once it is back, each message once', async (t) => {
-	const home = makeHome({ config: 'plugins: {matrix-channel: true}\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	install(home)
-	const before = await startGateway({ home })
-	const stream = await openStream(before.url)
-	await before.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const { bot, room } = await settle({ gateway: before, stream }, 'matrix', 'keeper')
-	server.say(room, alice, 'message 0 here')
-	await said(room, bot, 'message 0 here')
-	stream.close()
-	await before.stop()
+void t.test(
+	'messages that are sent while the gateway is stopped are answered after its start, each once',
+	async (t) => {
+		const home = makeHome({ config: 'plugins: {matrix-channel: true}\n' })
+		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		install(home)
+		const before = await startGateway({ home })
+		const stream = await openStream(before.url)
+		await before.request('POST', '/v1/agents', { body: { name: 'ada' } })
+		const { bot, room } = await connectBot(before, stream, 'matrix', 'keeper')
+		server.say(room, alice, 'message 0 here')
+		await botMessage(room, bot, 'message 0 here')
+		stream.close()
+		await before.stop()
 
-	const texts = Array.from({ length: 20 }, (_, n) => `message ${n + 1} here`)
-	for (const text of texts) server.say(room, alice, text)
-	const after = await startGateway({ home })
-	t.teardown(() => after.stop())
-	for (const text of texts) await said(room, bot, text)
-	const answers = server.shown(room, bot).flatMap(({ text }) => /message \d+ here/.exec(text)?.[0] ?? [])
-	t.strictSame(answers, ['message 0 here', ...texts], 'in order, and none twice')
-})
+		const texts = Array.from({ length: 20 }, (_, n) => `message ${n + 1} here`)
+		for (const text of texts) server.say(room, alice, text)
+		const after = await startGateway({ home })
+		t.teardown(() => after.stop())
+		for (const text of texts) await botMessage(room, bot, text)
+		const answers = server.shown(room, bot).flatMap(({ text }) => /message \d+ here/.exec(text)?.[0] ?? [])
+		t.strictSame(answers, ['message 0 here', ...texts], 'in order, and none twice')
+	},
+)
 
 void t.test('the channel of docs/writing-a-channel.md leads to a first answer', async (t) => {
 	const page = textOf('docs/writing-a-channel.md')
 	const [program = ''] = blocksOf(page, 'js')
 	write(gateway.home, 'plugins/line-chat/index.js', program)
 	await switchOn('line-chat', 'plugins: {matrix-channel: true, line-chat: true}\n')
-	// The page's own commands are followed by test/docs/commands.test.ts.
+	// test/docs/commands.test.ts runs the commands of the page.
 	const secret = { name: 'LINE_PASSWORD', value: 'open sesame', policy_label: 'channel' }
 	t.equal((await gateway.request('POST', '/v1/vault/secrets', { body: secret })).status, 201)
 	const channel = { type: 'line', bot_token_ref: 'LINE_PASSWORD', config: { agent_id: 'ada', port: 0 } }
 	const { id } = (await gateway.request('POST', '/v1/channels', { body: channel })).body
 	await stream.waitFor(ofChannel('channel.connected', id))
 
-	/** Connects, says the password and waits for the greeting. */
-	const enter = async (greeting: string) => {
+	/** Connects, sends the password and waits for the greeting. */
+	const logIn = async (greeting: string) => {
 		const { bot } = (await gateway.request('GET', `/v1/channels/${id}`)).body
 		const socket = connect(Number(bot.split(':')[1]), '127.0.0.1').setEncoding('utf8')
 		t.teardown(() => socket.destroy())
@@ -305,7 +289,7 @@ void t.test('the channel of docs/writing-a-channel.md leads to a first answer', 
 		t.equal(await shows(/^.+$/m), greeting)
 		return { say: (text: string) => socket.write(`${text}\n`), shows, reset: () => socket.resetAndDestroy() }
 	}
-	const { say, shows, reset } = await enter('hello')
+	const { say, shows, reset } = await logIn('hello')
 	say('/start')
 	const pairing_code = await shows(code)
 	t.equal((await gateway.request('POST', '/v1/channels/pair', { body: { pairing_code } })).status, 201)
@@ -314,14 +298,14 @@ void t.test('the channel of docs/writing-a-channel.md leads to a first answer', 
 
 	// A reset connection ends neither the channel nor the gateway, and the next one works.
 	reset()
-	const { say: sayAgain, shows: showsAgain } = await enter('hello')
+	const { say: sayAgain, shows: showsAgain } = await logIn('hello')
 	sayAgain('and is it still?')
 	t.ok(await showsAgain(/and is it still\?/))
-	t.equal(stream.events.filter(ofChannel('channel.connected', id)).length, 1, 'by the same connection of the channel')
+	t.equal(stream.events.filter(ofChannel('channel.connected', id)).length, 1, 'the channel did not reconnect')
 	t.match((await gateway.request('GET', `/v1/channels/${id}`)).body, { connection: 'connected', last_error: null })
 
-	// Edited while it is used.
+	// Its code is edited while it is used.
 	write(gateway.home, 'plugins/line-chat/index.js', program.replace("write('hello\\n')", "write('hello again\\n')"))
 	await stream.waitFor(ofChannel('channel.connected', id), 2)
-	await enter('hello again')
+	await logIn('hello again')
 })

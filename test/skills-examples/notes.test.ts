@@ -1,4 +1,4 @@
-/** The example of a plugin: copied into a home, switched on in a gateway that runs, and each part of it used. */
+/** The example of a plugin: copied into a home and switched on in a running gateway, with a test of each part. */
 import { cpSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,7 +19,7 @@ void t.test('settings, tools, routes, scopes, errors, events, commands, checks a
 	cpSync(source, join(home, 'plugins/notes'), { recursive: true })
 	t.equal((await svc(['plugins', 'check', 'notes', '--json'])).json().findings.length, 0)
 
-	// Settings: checked, with the place of a mistake.
+	// Its settings. An error states the path of the setting.
 	const wrong = await svc(['config', 'set', 'plugins.notes', '{max_per_agent: none}'])
 	t.equal(wrong.code, 78)
 	t.match(wrong.stderr, 'plugins.notes.max_per_agent')
@@ -30,12 +30,12 @@ void t.test('settings, tools, routes, scopes, errors, events, commands, checks a
 	await svc(['agents', 'create', 'ada'])
 	const stream = await openStream(url, {})
 	t.teardown(() => stream.close())
-	const tell = (text: string): Promise<unknown> => svc(['run', 'ada', `/tool notes.add ${JSON.stringify({ text })}`])
-	await tell('Water the plants.')
+	const add = (text: string): Promise<unknown> => svc(['run', 'ada', `/tool notes.add ${JSON.stringify({ text })}`])
+	await add('Water the plants.')
 	const added = await stream.waitFor((event) => event.event_type === 'notes.added')
 	t.match(added, { agent_id: 'ada', payload: { length: 17 } })
-	await tell('Feed the cat.')
-	await tell('Sleep.')
+	await add('Feed the cat.')
+	await add('Sleep.')
 	const failed = await stream.waitFor((event) => event.event_type === 'primitive.failed')
 	t.match(failed.payload, { code: 'notes_full', message: /delete one first/ })
 
@@ -48,7 +48,7 @@ void t.test('settings, tools, routes, scopes, errors, events, commands, checks a
 
 	// Its metric, and its check.
 	t.match((await request('GET', '/metrics')).body, '\nnotes_kept{agent="ada"} 2\n')
-	// Not by `svc doctor`, whose limit for the processes of these checks is within reach of a busy machine.
+	// Not with `svc doctor`: its time limit for processes of checks is too short on a busy machine.
 	const { checks } = await examined(home, ['notes.full'])
 	t.match(checks, [{ id: 'notes.full', level: 'warning', message: 'agent ada has 2 notes of 2' }])
 
@@ -61,13 +61,13 @@ void t.test('settings, tools, routes, scopes, errors, events, commands, checks a
 	})
 	t.equal((await svc(['notes', 'list', '--json'])).json().length, 1)
 
-	// What belonged to an agent goes with it.
+	// Deleting an agent deletes its notes.
 	await request('DELETE', '/v1/agents/ada')
 	await stream.waitFor((event) => event.event_type === 'agent.deleted')
 	// The plugin gets the event at the same time as the stream.
 	await eventually(async () => (await request('GET', '/v1/notes')).body.length === 0)
 
-	// Its scopes, which tokens can have while it runs.
+	// Its scopes.
 	const tokenWith = async (scope: string): Promise<string> =>
 		(await svc(['tokens', 'create', '--scope', scope, '--json'])).json().token
 	const [reader, other] = [await tokenWith('notes:read'), await tokenWith('agents:read')]
@@ -81,7 +81,7 @@ void t.test('settings, tools, routes, scopes, errors, events, commands, checks a
 	t.equal(await statusOf('DELETE', '/v1/notes/nothing', reader), 403)
 })
 
-void t.test('it is one folder: nothing else of the gateway names it', (t) => {
+void t.test('the example is one folder with these files', (t) => {
 	t.strictSame(readdirSync(source).toSorted(), [
 		'README.md',
 		'cli.ts',
