@@ -1,4 +1,4 @@
-/** For `--import`: the process's clock begins at SVC_TEST_NOW (ISO 8601), so that nothing in an old home has expired. */
+/** For `--import`: starts the process's clock at SVC_TEST_NOW (ISO 8601), so that nothing in an old home has expired. */
 const Real = Date
 const shift = Real.parse(process.env.SVC_TEST_NOW ?? '') - Real.now()
 

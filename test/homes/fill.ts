@@ -4,7 +4,7 @@ import { openLmdb } from '../../core/store/lmdb/open.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import { entry } from '../contracts/store/log.ts'
 
-/** Adds memories of the agent `ada`, and events, as version 0.1.0 stored them: multiples of 100 and of 500. */
+/** Adds memories of the agent `ada` and events, as version 0.1.0 stored them, in multiples of 100 and 500. */
 export async function fillHome(
 	home: string,
 	{ memories, events }: { memories: number; events: number },

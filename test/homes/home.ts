@@ -1,4 +1,4 @@
-/** A home that an older version wrote: `make.ts` makes them. */
+/** Homes that older versions wrote. `make.ts` makes them. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Answer } from '../support/gateway.ts'
 
-/** What the older version answered. */
+/** Responses of the older version, and ids that tests need. */
 export interface Facts {
 	/** ISO 8601. */
 	written_at: string
-	/** By path. */
+	/** Responses by path. */
 	reads: Record<string, Answer>
-	/** Of the agent's memory, by query. */
+	/** Results of searches in the memory of `ada`, by query. */
 	searches: Record<string, Answer>
 	/** Newest first. */
 	events: { event_id: string }[]
@@ -26,12 +26,12 @@ export interface Facts {
 	question: string
 }
 
-/** The versions whose homes are here. */
+/** The versions with a home in this folder. */
 export const keptVersions = readdirSync(import.meta.dirname)
 	.filter((name) => name.endsWith('.tar.gz'))
 	.map((name) => name.slice(0, -'.tar.gz'.length))
 
-/** Unpacks it; the caller removes `folder`. */
+/** Unpacks a home. The caller removes `folder`. */
 export function openHome(version: string): { folder: string; home: string; facts: Facts } {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-home-'))
 	execFileSync('tar', ['-xzf', fileURLToPath(new URL(`${version}.tar.gz`, import.meta.url)), '-C', folder])

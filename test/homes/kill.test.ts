@@ -1,4 +1,4 @@
-/** An upgrade that is killed again and again ends as one that nothing disturbed, and its backup holds what was there before. */
+/** An upgrade that is killed repeatedly gives the same home as an uninterrupted one, and its backup has the earlier contents. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, readdirSync, rmSync } from 'node:fs'
@@ -17,9 +17,9 @@ import { openHome } from './home.ts'
 
 const kills = Number(process.env['UPGRADE_KILLS'] ?? 3)
 const [memories, events] = process.env['UPGRADE_LARGE'] === '1' ? [20_000, 100_000] : [600, 500]
-const child = fileURLToPath(new URL('./upgrade-child.ts', import.meta.url))
+const script = fileURLToPath(new URL('./upgrade-child.ts', import.meta.url))
 const env = { MODEL_URL: 'http://127.0.0.1:9' }
-/** Of an upgrade: memories in batches of 40, and some other records. */
+/** Batches of an upgrade: 40 memories each. Some other records follow. */
 const batches = memories / 40
 
 void t.test(`${kills} kills of an upgrade with ${memories} memories and ${events} events`, async (t) => {
@@ -27,27 +27,27 @@ void t.test(`${kills} kills of an upgrade with ${memories} memories and ${events
 	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 	await fillHome(home, { memories, events })
 	const before = await contentsOf(home)
-	const undisturbed = join(folder, 'undisturbed')
-	cpSync(home, undisturbed, { recursive: true })
-	t.equal(await upgrade(undisturbed), 'complete')
+	const uninterrupted = join(folder, 'uninterrupted')
+	cpSync(home, uninterrupted, { recursive: true })
+	t.equal(await upgrade(uninterrupted), 'complete')
 
 	let interrupted = 0
 	for (let kill = 0; kill < kills; kill++) {
-		// The first one comes while the backup is made.
+		// The first kill is during the backup.
 		const after = kill === 0 ? 0 : Math.ceil((Math.random() * 2.4 * batches) / kills)
 		if ((await upgrade(home, after)) === 'killed') interrupted++
 	}
-	t.ok(interrupted > 1, `${interrupted} of ${kills} kills interrupted it`)
+	t.ok(interrupted > 1, `${interrupted} of ${kills} kills interrupted the upgrade`)
 	t.equal(await upgrade(home), 'complete')
-	const [expected, found] = await Promise.all([undisturbed, home].map(contentsOf))
-	t.ok((expected?.size ?? 0) > before.size + memories, 'memories have got records of their texts')
+	const [expected, found] = await Promise.all([uninterrupted, home].map(contentsOf))
+	t.ok((expected?.size ?? 0) > before.size + memories, 'each memory has an additional record of its text')
 	t.strictSame(differences(expected, found), [])
 
 	const [backup = ''] = readdirSync(join(home, 'backups')).filter((name) => !name.includes(facts.backup))
-	const back = join(folder, 'back')
-	const restored = await svcFor({ home })(['restore', join(home, 'backups', backup), '--home', back], { env })
+	const restoredHome = join(folder, 'restored')
+	const restored = await svcFor({ home })(['restore', join(home, 'backups', backup), '--home', restoredHome], { env })
 	t.equal(restored.code, 0, restored.stderr)
-	t.strictSame(differences(before, await contentsOf(back)), [])
+	t.strictSame(differences(before, await contentsOf(restoredHome)), [])
 
 	const gateway = await spawnGateway(home, env)
 	t.teardown(() => gateway.kill())
@@ -59,15 +59,15 @@ void t.test(`${kills} kills of an upgrade with ${memories} memories and ${events
 	t.hasStrict((await send(`${gateway.url}/v1/agents/ada`, 'GET')).body, facts.reads['/v1/agents/ada'])
 })
 
-/** Upgrades in a process of its own. With `killAfter` so many batches, that is killed in the middle of the next. */
+/** Upgrades in a separate process, which is killed in the middle of the batch after `killAfter` batches. */
 async function upgrade(home: string, killAfter = Infinity): Promise<'killed' | 'complete'> {
-	const process = spawn(globalThis.process.execPath, [child, home], { stdio: ['pipe', 'pipe', 'inherit'] })
-	process.stdin.on('error', () => {}) // it is gone
-	const exit = once(process, 'exit') as Promise<[number | null, string | null]>
+	const child = spawn(process.execPath, [script, home], { stdio: ['pipe', 'pipe', 'inherit'] })
+	child.stdin.on('error', () => {}) // the process may be dead
+	const exit = once(child, 'exit') as Promise<[number | null, string | null]>
 	let count = -1
-	for await (const _ of createInterface({ input: process.stdout })) {
-		if (++count > 0 && count <= killAfter) process.stdin.write('x')
-		if (count === killAfter) setTimeout(() => process.kill('SIGKILL'), Math.random() * 5)
+	for await (const _ of createInterface({ input: child.stdout })) {
+		if (++count > 0 && count <= killAfter) child.stdin.write('x')
+		if (count === killAfter) setTimeout(() => child.kill('SIGKILL'), Math.random() * 5)
 	}
 	const [code, signal] = await exit
 	if (signal === 'SIGKILL') return 'killed'
@@ -75,7 +75,7 @@ async function upgrade(home: string, killAfter = Infinity): Promise<'killed' | '
 	return 'complete'
 }
 
-/** Everything that is stored, by table and key, without revisions, which depend on how it came to be. */
+/** All stored values by table and key, without revisions, which depend on the order of writes. */
 async function contentsOf(home: string): Promise<Map<string, string>> {
 	const { root, tables } = openEnv(join(home, 'data'), { readOnly: true })
 	const contents = new Map<string, string>()

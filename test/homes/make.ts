@@ -1,11 +1,11 @@
 /**
- * Makes the home of an older version, which upgrade.test.ts opens with the current one. Run it once for each release:
+ * Makes a home with an older version, which upgrade.test.ts opens with the current one. Run it once for each release:
  *
  *     git worktree add /tmp/old 6777237 && (cd /tmp/old && npm ci)
  *     node test/homes/make.ts /tmp/old 0.1.0
  *
- * The program of /tmp/old writes the home by its own API, and is killed while runs are active. The archive holds the home and
- * `facts.json`: what that version answered, which the current one must answer as well.
+ * The program of /tmp/old writes the home through its own API, and is killed while runs are active. The archive has the home and
+ * `facts.json`: the responses of that version, which the current one must return as well.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
@@ -23,9 +23,9 @@ import { eventually } from '../support/wait.ts'
 import type { Facts } from './home.ts'
 
 const [clone = '', version = ''] = process.argv.slice(2)
-if (!clone || !version) throw new Error('node test/homes/make.ts FOLDER-OF-THAT-VERSION VERSION')
+if (!clone || !version) throw new Error('usage: node test/homes/make.ts FOLDER-OF-THAT-VERSION VERSION')
 
-/** An MCP server that needs no file: its tool answers with the secret that it was given. */
+/** An MCP server that needs no file. Its tool returns the length of its secret. */
 const MCP_SERVER = `
 const lines = require('node:readline').createInterface({ input: process.stdin })
 const tools = [{ name: 'reveal', description: 'Answers with the length of its token.', inputSchema: { type: 'object' } }]
@@ -62,11 +62,11 @@ const child = spawn(process.execPath, ['core/main.ts'], {
 	stdio: ['ignore', 'pipe', 'inherit'],
 })
 const exited = once(child, 'exit')
-await new Promise<void>((listens) => {
+await new Promise<void>((resolve) => {
 	let text = ''
 	child.stdout.on('data', (data: Buffer) => {
 		text += data.toString()
-		if (text.includes('listens at')) listens()
+		if (text.includes('listens at')) resolve()
 	})
 })
 const { url = '' } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as Record<string, string>
@@ -141,7 +141,7 @@ await request('POST', '/v1/agents/ada/heartbeats', {
 })
 const token = await request('POST', '/v1/auth/tokens', { scopes: ['agents:read'] })
 
-// A channel with a binding, and the chat surface of the older address.
+// A channel with a binding.
 const bot = await request('POST', '/v1/vault/secrets', { name: 'BOT', value: telegram.token })
 const channel = await request('POST', '/v1/channels', {
 	type: 'chat_a',
@@ -154,7 +154,7 @@ telegram.say(person, 'Hello from the chat.')
 await telegram.waitFor(({ text }) => text.includes('Hello from the chat.'))
 const backup = await request('POST', '/v1/backups')
 
-// Runs that are active when the program is killed: one after its first step, one that waits behind it, one with a question.
+// Runs that are active when the program is killed: one after its first step, one queued behind it, one with a question.
 const started = await request('POST', '/v1/agents/cleo/runs', { prompt: 'Take two steps.' })
 ;(await model.called('Take two steps.')).callTool('memory_stm_write', '{"key": "step", "value": 1}')
 await model.called('Take two steps.', 2)
@@ -216,5 +216,5 @@ for (const name of ['run', 'logs', 'cache']) rmSync(join(folder, 'home', name), 
 writeFileSync(join(folder, 'facts.json'), `${JSON.stringify(facts, null, '\t')}\n`)
 const archive = fileURLToPath(new URL(`${version}.tar.gz`, import.meta.url))
 execFileSync('tar', ['--owner=0', '--group=0', '--sparse', '-czf', archive, '-C', folder, 'home', 'facts.json'])
-for (const one of [home, folder]) rmSync(one, { recursive: true, force: true })
+for (const path of [home, folder]) rmSync(path, { recursive: true, force: true })
 process.stdout.write(`${archive}\n`)

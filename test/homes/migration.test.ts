@@ -1,4 +1,4 @@
-/** The upgrade of a home that 0.1.0 wrote: what is converted, the way back, and what must leave it as it is. */
+/** The upgrade of a home of 0.1.0: its migrations, its backup, and the refusals that leave the home unchanged. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ function oldHome(t: Test): { home: string; folder: string; backup: string } {
 const dataOf = (home: string): Buffer => readFileSync(join(home, 'data/data.mdb'))
 const backupsIn = (home: string): string[] => readdirSync(join(home, 'backups')).toSorted()
 
-/** Starts a gateway, which upgrades the home, and stops it. Returns where it listened. */
+/** Starts a gateway, which upgrades the home, and stops it. Returns its address. */
 async function start(home: string, more: Partial<BootOptions> = {}): Promise<string | null> {
 	const own = { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' }
 	const running = await boot({ home, env: { ...env, ...own }, ...more })
@@ -40,13 +40,13 @@ async function start(home: string, more: Partial<BootOptions> = {}): Promise<str
 	return url
 }
 
-/** Starts a gateway that must refuse to; returns what it says. */
+/** Starts a gateway that must refuse to start. Returns the error. */
 const refusalOf = (home: string, noBackup = false): Promise<string> =>
 	start(home, { noBackup }).then(() => 'it started', String)
 
-async function settings(home: string, more: string): Promise<void> {
+async function addSettings(home: string, yaml: string): Promise<void> {
 	const file = join(home, 'config/gateway.yaml')
-	writeFileSync(file, `${readFileSync(file, 'utf8')}\n${more}\n`)
+	writeFileSync(file, `${readFileSync(file, 'utf8')}\n${yaml}\n`)
 }
 
 async function writesOf(migration: Migration, store: Store): Promise<number> {
@@ -59,7 +59,7 @@ async function writesOf(migration: Migration, store: Store): Promise<number> {
 	return writes
 }
 
-void t.test('each migration has something to do in it, and nothing to do afterwards', async (t) => {
+void t.test('each migration changes records of the home, and none afterwards', async (t) => {
 	const migrations = await allMigrations()
 	t.equal(new Set(migrations.map(({ name }) => name)).size, migrations.length, 'names are unique')
 	t.strictSame(
@@ -75,7 +75,7 @@ void t.test('each migration has something to do in it, and nothing to do afterwa
 	for (const one of migrations) t.equal(await writesOf(one, engine.store), 0, one.name)
 })
 
-void t.test('svc doctor says what will change, and changes nothing', async (t) => {
+void t.test('svc doctor states what will change, and changes nothing', async (t) => {
 	const { home } = oldHome(t)
 	const before = dataOf(home)
 	const doctor = async () => (await svcFor({ home })(['doctor', '--only', 'upgrade', '--json'], { env })).json()
@@ -93,22 +93,22 @@ void t.test('svc doctor says what will change, and changes nothing', async (t) =
 	t.match((await doctor()).checks, [{ level: 'ok' }])
 })
 
-void t.test('the backup that is taken before the first write is the way back', async (t) => {
+void t.test('a backup is taken before the first write, and can be restored', async (t) => {
 	const { home, folder, backup } = oldHome(t)
 	await start(home)
-	const [first = '', second = '', ...more] = backupsIn(home)
-	t.strictSame([first.includes(backup), more], [true, []])
+	const [first = '', second = '', ...others] = backupsIn(home)
+	t.strictSame([first.includes(backup), others], [true, []])
 	await start(home)
-	t.strictSame(backupsIn(home), [first, second], 'the next start takes none')
+	t.strictSame(backupsIn(home), [first, second], 'the next start takes no backup')
 	const target = join(folder, 'back')
 	const restored = await svcFor({ home })(['restore', join(home, 'backups', second), '--home', target], { env })
 	t.equal(restored.code, 0, restored.stderr)
 	const engine = await openLmdb({ path: join(target, 'data') })
-	t.strictSame(engine.format?.mark(), { format: 1 }, 'as the older version wrote it')
+	t.strictSame(engine.format?.mark(), { format: 1 }, 'the format of the older version')
 	await engine[Symbol.asyncDispose]()
 	const again = await spawnGateway(target, env, { flags: ['--no-backup'] })
 	await again.kill()
-	t.notOk(readdirSync(target).includes('backups'), '--no-backup takes none')
+	t.notOk(readdirSync(target).includes('backups'), '--no-backup takes no backup')
 })
 
 void t.test('other programs find the gateway while it upgrades its home', async (t) => {
@@ -132,9 +132,9 @@ void t.test('a home of a newer version is refused unchanged', async (t) => {
 	t.ok(dataOf(home).equals(before))
 })
 
-void t.test('without room for backup and upgrade it does not begin', async (t) => {
+void t.test('an upgrade without disk space for it and its backup does not begin', async (t) => {
 	const { home } = oldHome(t)
-	await settings(home, 'store: {min_free_mib: 1048576}')
+	await addSettings(home, 'store: {min_free_mib: 1048576}')
 	const before = dataOf(home)
 	for (const noBackup of [false, true])
 		t.match(await refusalOf(home, noBackup), /needs up to \d+ MiB of disk.*Nothing has changed: free some space/)
@@ -142,7 +142,7 @@ void t.test('without room for backup and upgrade it does not begin', async (t) =
 	t.equal(backupsIn(home).length, 1)
 })
 
-void t.test('the backup counts as well where it is made on the same disk', async (t) => {
+void t.test('a backup on the same disk counts toward the needed space', async (t) => {
 	const { home } = oldHome(t)
 	const path = join(home, 'data')
 	await using engine = await openLmdb({ path })
@@ -168,24 +168,24 @@ void t.test('the backup counts as well where it is made on the same disk', async
 	t.equal(engine.format.mark().format, format)
 })
 
-void t.test('without its backup it does not begin', async (t) => {
+void t.test('an upgrade does not begin if its backup fails', async (t) => {
 	const { home, folder } = oldHome(t)
 	writeFileSync(join(folder, 'file'), '')
-	await settings(home, `backups: {folder: ${join(folder, 'file')}}`)
+	await addSettings(home, `backups: {folder: ${join(folder, 'file')}}`)
 	const before = dataOf(home)
 	t.match(await refusalOf(home), /the backup before the upgrade failed: .*Nothing has changed.*--no-backup/)
 	t.ok(dataOf(home).equals(before))
 })
 
-void t.test('a home that cannot be written to stays as it is', async (t) => {
+void t.test('a read-only home is unchanged', async (t) => {
 	const { home } = oldHome(t)
 	const before = dataOf(home)
-	if (!makeReadOnly(t, home)) return t.pass('skipped: this user may write everywhere, and may not mount')
+	if (!makeReadOnly(t, home)) return t.pass('skipped: this user can write everywhere and cannot mount')
 	await t.rejects(spawnGateway(home, env), /the gateway ended before it listened/)
 	t.ok(dataOf(home).equals(before))
 })
 
-/** False if that is not possible here. */
+/** Returns false if that is not possible here. */
 function makeReadOnly(t: Test, home: string): boolean {
 	if (process.getuid?.() !== 0) {
 		execFileSync('chmod', ['-R', 'a-w', home])

@@ -1,6 +1,6 @@
 /**
- * Upgrades a home as the gateway does at its start, for a test that kills it: `node upgrade-child.ts HOME`. It writes a line
- * when it begins and one after each batch, and begins the next batch only once it reads a byte.
+ * Upgrades a home as the gateway does when it starts, for a test that kills it: `node upgrade-child.ts HOME`. It prints a line when it
+ * begins and after each batch, and begins the next batch only after reading a byte.
  */
 import { readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Homes that earlier versions wrote, and that a kill -9 left with active runs, are opened by the current version. */
+/** Opens homes of earlier versions, which were killed with kill -9 while runs were active. */
 import { createHmac } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,9 +15,9 @@ import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
 import { keptVersions, openHome } from './home.ts'
 
-for (const version of keptVersions) void t.test(`a home of ${version}`, (t) => opens(t, version))
+for (const version of keptVersions) void t.test(`a home of ${version}`, (t) => testHome(t, version))
 
-async function opens(t: Test, version: string): Promise<void> {
+async function testHome(t: Test, version: string): Promise<void> {
 	const { folder, home, facts } = openHome(version)
 	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 	const model = await startHeldModel()
@@ -45,7 +45,7 @@ async function opens(t: Test, version: string): Promise<void> {
 	const say = async (prompt: string): Promise<Answer> =>
 		ended((await request('POST', '/v1/agents/ada/runs', { prompt })).run_id)
 
-	await t.test('everything reads as before', async (t) => {
+	await t.test('every response is as before', async (t) => {
 		for (const [path, before] of Object.entries(facts.reads)) t.hasStrict(await request('GET', path), before, path)
 		for (const [query, before] of Object.entries(facts.searches)) {
 			const found = await request('GET', `/v1/agents/ada/memory/search?q=${encodeURIComponent(query)}`)
@@ -58,7 +58,7 @@ async function opens(t: Test, version: string): Promise<void> {
 		for (const event of facts.events) t.hasStrict(now.get(event.event_id), event)
 	})
 
-	await t.test('Last-Event-ID from before continues after it', async (t) => {
+	await t.test('an earlier Last-Event-ID resumes after that event', async (t) => {
 		const [second, first] = facts.events.slice(-2)
 		const stream = await openStream(gateway.url, { headers: { 'last-event-id': first?.event_id ?? '' } })
 		await stream.waitFor(({ event_type }) => event_type === 'gateway.started')
@@ -66,7 +66,7 @@ async function opens(t: Test, version: string): Promise<void> {
 		t.equal(stream.events[0]?.event_id, second?.event_id)
 	})
 
-	await t.test('a run resumes after its finished step, and the one behind it follows', async (t) => {
+	await t.test('a run resumes after its finished step, and the queued run follows', async (t) => {
 		const call = await model.called('Take two steps.')
 		t.match(JSON.stringify(call.body.messages), /"role":"tool"/, 'the finished step is not repeated')
 		call.answer('two steps taken.')
@@ -77,23 +77,23 @@ async function opens(t: Test, version: string): Promise<void> {
 		t.match(await ended(facts.runs.waiting), { status: 'completed', answer: /now\.$/ })
 	})
 
-	await t.test('a question is answered', async (t) => {
+	await t.test('an open question can be answered', async (t) => {
 		await request('POST', `/v1/agents/dora/ask-responses/${facts.question}`, { answer: 'blue' })
 		t.match(await ended(facts.runs.asking), { status: 'completed', answer: /blue/ })
 	})
 
-	await t.test('old addresses, secrets and tokens work', async (t) => {
+	await t.test('webhooks and tokens work', async (t) => {
 		const body = JSON.stringify({ event: 'deployed again' })
 		const deliver = (id: string) => {
 			const signature = `sha256=${createHmac('sha256', facts.webhook.secret).update(body).digest('hex')}`
 			const headers = { 'x-signature': signature, 'x-delivery-id': id }
 			return send(gateway.url + facts.webhook.path, 'POST', { body, headers })
 		}
-		t.equal((await deliver('delivery-1')).status, 200, 'a repetition')
+		t.equal((await deliver('delivery-1')).status, 200, 'a repeated delivery')
 		t.equal((await deliver('delivery-2')).status, 200)
 		const deliveries = await request('GET', '/v1/agents/ada/webhooks/deploys/deliveries')
 		const accepted = new Set(deliveries.map(({ run_id }: Answer) => run_id))
-		t.equal(accepted.size, 2, 'the repetition started no second run')
+		t.equal(accepted.size, 2, 'a repeated delivery starts no second run')
 		for (const run_id of accepted) t.match(await ended(String(run_id)), { status: 'completed' })
 		t.match(await send(`${gateway.url}/v1/agents`, 'GET', { token: facts.token }), { status: 200 })
 		t.match(await send(`${gateway.url}/v1/vault/secrets`, 'GET', { token: facts.token }), { status: 403 })
@@ -112,7 +112,7 @@ async function opens(t: Test, version: string): Promise<void> {
 		t.match(await telegram.waitFor(({ text }) => /green tea/.test(text)), { chat: { id: Number(facts.chat.chat) } })
 	})
 
-	await t.test('the backup is restored', async (t) => {
+	await t.test('the backup can be restored', async (t) => {
 		const file = join(home, 'backups', `svc-backup-${facts.backup}.tar.gz`)
 		const target = join(folder, 'restored')
 		const restored = await svcFor({ home })(['restore', file, '--home', target, '--json'])
