@@ -1,4 +1,4 @@
-/** What the clients ask of the scripted model, and what they must get. */
+/** Requests of the clients to the scripted model, and the expected answers. */
 import assert from 'node:assert/strict'
 import { z } from 'zod'
 
@@ -21,8 +21,8 @@ export function isCity(value) {
 	equal(value, { name: 'Bern', people: 146348 })
 }
 
-/** Types of events of a run, in order: none is missing, none comes twice. Pieces of the answer are live only. */
-export function isWholeRun(types) {
+/** Asserts the event types of a complete run: none is missing or repeated. Chunks of the answer are only streamed, not stored. */
+export function isCompleteRun(types) {
 	const stored = types.filter((type) => type !== 'model.stream' && type !== 'run.queued')
 	equal(stored[0], 'run.started')
 	equal(stored.at(-1), 'run.completed')

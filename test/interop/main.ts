@@ -1,12 +1,12 @@
 /**
- * `npm run interop`: drives real clients, in the versions of test/interop/package-lock.json, against a gateway. Compares the
- * table of what works with docs/clients.md; `--write` writes that page. Fails for each cell that fails, or differs. `--coding`
- * tries coding agents, too, which take 760 MB.
+ * `npm run interop`: runs real clients, in the versions of test/interop/package-lock.json, against a gateway. Compares the tables of
+ * working features with docs/clients.md; `--write` writes that page. Exit code 1 if a feature fails or the page differs. `--coding` also
+ * tests coding agents, which take 760 MB.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openPlace } from './place.ts'
+import { openTarget } from './target.ts'
 import { runExample } from './example.ts'
 import { render, tryAll } from './table.ts'
 import type { Cells, Client, Group } from './table.ts'
@@ -17,8 +17,8 @@ const page = join(folder, '../../docs/clients.md')
 const CODING = 'Coding agents'
 
 const coding = process.argv.includes('--coding')
-for (const where of [folder, library]) npm(where, 'ci', '--ignore-scripts', '--loglevel=error')
-// Without a lock file: it would name the binaries of all platforms, which not every registry has.
+for (const packageFolder of [folder, library]) npm(packageFolder, 'ci', '--ignore-scripts', '--loglevel=error')
+// Without a lock file, which would list the binaries of all platforms. Not every registry has them.
 if (coding) npm(join(folder, 'coding'), 'install', '--no-package-lock', '--ignore-scripts', '--loglevel=error')
 npm(library, 'run', '--silent', 'build')
 
@@ -52,18 +52,18 @@ if (coding) {
 }
 
 const { createGateway } = (await import(join(library, 'dist/index.js'))) as { createGateway: unknown }
-const place = await openPlace(createGateway)
+const target = await openTarget(createGateway)
 const tried: Cells[] = []
 try {
-	for (const { clients } of groups) tried.push(await tryAll(clients, place))
-	await runExample(library, place)
+	for (const { clients } of groups) tried.push(await tryAll(clients, target))
+	await runExample(library, target)
 } catch (error) {
 	process.stderr.write(
 		`the example of core/client: ${String(error)}\n${(error as { stdout?: string }).stdout ?? ''}${(error as { stderr?: string }).stderr ?? ''}\n`,
 	)
 	process.exitCode = 1
 } finally {
-	await place[Symbol.asyncDispose]()
+	await target[Symbol.asyncDispose]()
 }
 
 const tables = groups.map((group, at) => render(group, tried[at] as Cells, versionOf)).join('')
@@ -80,7 +80,7 @@ const untried = coding ? '' : text.slice(text.indexOf(`## ${CODING}`))
 const current = `${(text.slice(0, text.indexOf('## ')) + tables + untried).trimEnd()}\n`
 if (process.argv.includes('--write') && process.exitCode === undefined) writeFileSync(page, current)
 else if (text !== current) {
-	process.stderr.write('docs/clients.md differs from this; see what changed, then npm run interop -- --write\n')
+	process.stderr.write('docs/clients.md differs; check the change, then run npm run interop -- --write\n')
 	process.exitCode = 1
 }
 
@@ -92,8 +92,8 @@ function npm(cwd: string, ...args: string[]): void {
 
 function versionOf(name: string): string {
 	if (name === 'svc-gateway-client') return JSON.parse(readFileSync(join(library, 'package.json'), 'utf8')).version
-	const listed = [folder, join(folder, 'coding')].map((where) =>
-		JSON.parse(readFileSync(join(where, 'package.json'), 'utf8')),
+	const packages = [folder, join(folder, 'coding')].map((path) =>
+		JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')),
 	)
-	return listed.map(({ dependencies }) => dependencies[name]).find((version) => version !== undefined)
+	return packages.map(({ dependencies }) => dependencies[name]).find((version) => version !== undefined)
 }

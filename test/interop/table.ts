@@ -1,11 +1,11 @@
-/** The tables of clients and features, and how they are tried. */
-import type { Place } from './place.ts'
+/** Tests the features of clients, and renders the tables. */
+import type { Target } from './target.ts'
 
-/** Throws if the feature does not work; returns a sentence if it is refused, as documented. */
-type Feature = (at: Place) => Promise<string | void>
+/** Throws if the feature does not work. Returns a sentence if the client does not have it, as documented. */
+type Feature = (at: Target) => Promise<string | void>
 
 export interface Client {
-	/** Of the package. */
+	/** The name of its package. */
 	name: string
 	features: Record<string, Feature>
 }
@@ -16,10 +16,10 @@ export interface Group {
 	clients: readonly Client[]
 }
 
-/** By client and feature: `yes`, a sentence, or an error. Absent where the client has no such feature. */
+/** By client and feature: `yes`, a sentence, or an error. Absent if the client has no such feature. */
 export type Cells = Map<string, Map<string, string | Error>>
 
-export async function tryAll(clients: readonly Client[], at: Place): Promise<Cells> {
+export async function tryAll(clients: readonly Client[], at: Target): Promise<Cells> {
 	const cells: Cells = new Map()
 	for (const { name, features } of clients) {
 		const row = new Map<string, string | Error>()
@@ -31,7 +31,7 @@ export async function tryAll(clients: readonly Client[], at: Place): Promise<Cel
 
 const WITHIN_MS = 60_000
 
-async function outcomeOf(work: Feature, at: Place): Promise<string | Error> {
+async function outcomeOf(work: Feature, at: Target): Promise<string | Error> {
 	const { promise, reject } = Promise.withResolvers<never>()
 	const timer = setTimeout(() => reject(new Error(`it took longer than ${WITHIN_MS / 1000} s`)), WITHIN_MS)
 	try {
@@ -43,7 +43,7 @@ async function outcomeOf(work: Feature, at: Place): Promise<string | Error> {
 	}
 }
 
-/** In Markdown; sentences stand below the table. `versionOf`: of a package. */
+/** Renders Markdown, with the sentences below the table. `versionOf`: the version of a package. */
 export function render({ title, columns, clients }: Group, cells: Cells, versionOf: (name: string) => string): string {
 	const notes: string[] = []
 	const cell = (name: string, column: string): string => {

@@ -1,4 +1,4 @@
-/** What the clients meet: a gateway in a process of its own, with a scripted model, reached by a token. */
+/** The gateway that the clients use: in a separate process, with a scripted model and a token. */
 import { rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
@@ -15,18 +15,18 @@ interface Delivery {
 	body: string
 }
 
-/** What a client gets. */
-export interface Place {
+/** The gateway, as a client gets it. */
+export interface Target {
 	url: string
 	token: string
 	agent: string
 	/** Starts a run; settles with its id. */
 	start(prompt: string): Promise<string>
-	/** How many of the agent's runs failed. */
+	/** The number of the agent's failed runs. */
 	failures(): Promise<number>
-	/** A way to the gateway that can be cut. */
+	/** Starts a proxy of the gateway that can cut connections. */
 	cutting(): Promise<CutProxy>
-	/** A new webhook; `runs` settles once it has started so many, and fails if there are more. */
+	/** Creates a webhook. `runs`: waits until it has started this number of runs, and throws if there are more. */
 	webhook(
 		scheme: string,
 		secret: string,
@@ -37,7 +37,7 @@ export interface Place {
 
 interface CutProxy {
 	url: string
-	/** Cuts the connection that next carries this text to a client, right behind it. */
+	/** Cuts the next connection on which a client is sent this text, right after the text. */
 	cutAfter(text: string): void
 	cuts(): number
 }
@@ -46,22 +46,22 @@ const BERN = '{"name":"Bern","people":146348}'
 
 function replyTo(request: SmallRequest): SmallReply {
 	const { prompt, results } = latest(request)
-	const said = (text: string): boolean => prompt.includes(text)
-	if (said('say hello')) return 'Hello!'
-	if (said('and again')) return 'Hello again!'
-	if (said('name a city')) return BERN
-	if (said('call for a city')) return { name: 'city', arguments: BERN }
-	if (said('be refused')) return { status: 400, message: 'The request is invalid.' }
-	if (said('what is the weather'))
+	const asksTo = (text: string): boolean => prompt.includes(text)
+	if (asksTo('say hello')) return 'Hello!'
+	if (asksTo('and again')) return 'Hello again!'
+	if (asksTo('name a city')) return BERN
+	if (asksTo('call for a city')) return { name: 'city', arguments: BERN }
+	if (asksTo('be refused')) return { status: 400, message: 'The request is invalid.' }
+	if (asksTo('what is the weather'))
 		return results.length > 0 ? 'It rains.' : { name: 'weather', arguments: '{"city":"Bern"}' }
-	if (said('ask me which one'))
+	if (asksTo('ask me which one'))
 		return results[0]
 			? `You said ${JSON.parse(results[0]).answer}.`
 			: { name: 'ask', arguments: '{"question":"Which?"}' }
 	return 'Noted.'
 }
 
-export async function openPlace(createGateway: unknown): Promise<Place & AsyncDisposable> {
+export async function openTarget(createGateway: unknown): Promise<Target & AsyncDisposable> {
 	await using stack = new AsyncDisposableStack()
 	const model = await startSmallModel(
 		{ teardown: (end: () => Promise<void>) => stack.defer(end) } as never,
@@ -114,7 +114,7 @@ providers: {model: {kind: openai, base_url: "${model.url}", api_key: k, model: m
 				async runs(count) {
 					const runs = (): Promise<Answer> => request('GET', `/v1/agents/${owner}/runs?limit=100`)
 					const isOver = ({ status }: Answer): boolean => status === 'completed'
-					const found = await eventually(runs, (some) => some.length >= count && some.every(isOver))
+					const found = await eventually(runs, (list) => list.length >= count && list.every(isOver))
 					assert.equal(found.length, count)
 				},
 			}
@@ -145,7 +145,7 @@ async function startCutProxy(target: string): Promise<CutProxy & { stop(): Promi
 			seen += part.toString('latin1')
 			const at = wanted === undefined ? -1 : seen.indexOf(wanted)
 			if (wanted === undefined || at < 0) return client.write(part)
-			// Whatever else is in this piece may be all that the client waits for.
+			// The rest of this chunk may complete what the client waits for.
 			client.end(part.subarray(0, Math.max(0, at + wanted.length - before)))
 			upstream.destroy()
 			wanted = undefined

@@ -54,7 +54,7 @@ export const features = {
 		equal(typeof embeddings[1][0], 'number')
 	},
 	async errors(at) {
-		// With its default of two retries: each would start another run.
+		// With its default of two retries, each of which would start another run.
 		const before = await at.failures()
 		const refused = { prompt: 'be refused', onError() {} }
 		await streamText({ ...refused, model: open(at).responses(at.agent) }).consumeStream()

@@ -1,4 +1,4 @@
-/** Coding agents that are programs: each runs in an empty home, and says what the gateway's agent answered. */
+/** Coding agents: programs that run in an empty home, and print the answer of the gateway's agent. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
 import { EventSource } from 'eventsource'
-import { equal, isWholeRun } from '../expected.mjs'
+import { equal, isCompleteRun } from '../expected.mjs'
 
 const open = ({ token }, url) =>
 	new EventSource(url, {
@@ -9,13 +9,13 @@ const open = ({ token }, url) =>
 export const name = 'eventsource'
 export const features = {
 	async follow(at) {
-		isWholeRun(await typesOf(at, open(at, `${at.url}/v1/events/stream?agent_id=${at.agent}`)))
+		isCompleteRun(await typesOf(at, open(at, `${at.url}/v1/events/stream?agent_id=${at.agent}`)))
 	},
 	/** The connection is cut in the middle of the run. */
 	async resume(at) {
 		const proxy = await at.cutting()
 		const source = open(at, `${proxy.url}/v1/events/stream?agent_id=${at.agent}`)
-		isWholeRun(await typesOf(at, source, () => proxy.cutAfter('event_type":"model.request')))
+		isCompleteRun(await typesOf(at, source, () => proxy.cutAfter('event_type":"model.request')))
 		equal(proxy.cuts(), 1)
 	},
 }

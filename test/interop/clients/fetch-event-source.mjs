@@ -1,24 +1,24 @@
-import { equal, isWholeRun } from '../expected.mjs'
+import { equal, isCompleteRun } from '../expected.mjs'
 
 const { fetchEventSource } = await import('@microsoft/fetch-event-source')
 
 export const name = '@microsoft/fetch-event-source'
 export const features = {
 	async follow(at) {
-		isWholeRun(await runOf(at, at.url))
+		isCompleteRun(await runOf(at, at.url))
 	},
-	/** It repeats the POST with the last id; the key of the request keeps it from being a second run. */
+	/** It repeats the POST with the last id. The idempotency key prevents a second run. */
 	async resume(at) {
 		const proxy = await at.cutting()
 		proxy.cutAfter('event_type":"model.request')
-		isWholeRun(await runOf(at, proxy.url))
+		isCompleteRun(await runOf(at, proxy.url))
 		equal(proxy.cuts(), 1)
 	},
 }
 
 async function runOf({ token, agent }, url) {
 	const types = []
-	// As in a browser, for as long as it takes: other clients refuse to run in one.
+	// It needs a browser's globals, which are removed afterwards because other clients refuse to run in a browser.
 	Object.assign(globalThis, { window: globalThis, document: new EventTarget() })
 	await fetchEventSource(`${url}/v1/agents/${agent}/runs`, {
 		method: 'POST',

@@ -3,7 +3,7 @@ import { featuresOf } from './mcp-features.mjs'
 
 async function open({ url, token }, answer) {
 	const capabilities = answer ? { elicitation: { form: {} } } : {}
-	// Asks for revision 2026-07-28 first.
+	// Offers revision 2026-07-28 first.
 	const versionNegotiation = { mode: 'auto' }
 	const client = new Client({ name: 'interop', version: '1' }, { capabilities, versionNegotiation })
 	if (answer) client.setRequestHandler('elicitation/create', () => answer)

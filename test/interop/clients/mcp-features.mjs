@@ -1,6 +1,6 @@
 import { equal } from '../expected.mjs'
 
-/** `open(at, answer)` connects a client, which answers questions of the server with `answer`, if it is given. */
+/** `open(at, answer)` connects a client. `answer`: its answer to questions of the server, if it accepts any. */
 export function featuresOf(open) {
 	return {
 		async tools(at) {

@@ -1,9 +1,9 @@
-import { equal, isWholeRun } from '../expected.mjs'
+import { equal, isCompleteRun } from '../expected.mjs'
 
 export const name = 'svc-gateway-client'
 export const features = {
 	async follow(at) {
-		isWholeRun(await typesOf(at, at.url))
+		isCompleteRun(await typesOf(at, at.url))
 	},
 	/** The connection is cut before the first event, and again in the middle of the run. */
 	async resume(at) {
@@ -14,7 +14,7 @@ export const features = {
 			if (!cut) proxy.cutAfter('event_type":"model.request')
 			cut = true
 		}
-		isWholeRun(await typesOf(at, proxy.url, { onDisconnect }))
+		isCompleteRun(await typesOf(at, proxy.url, { onDisconnect }))
 		equal(proxy.cuts(), 2)
 	},
 }

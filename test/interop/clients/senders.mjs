@@ -1,4 +1,4 @@
-/** Deliveries that are signed by the libraries of their senders. */
+/** Deliveries that the senders' own libraries sign. */
 import { sign } from '@octokit/webhooks-methods'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import Stripe from 'stripe'
@@ -7,7 +7,7 @@ import { Webhook as SvixWebhook } from 'svix'
 const base64 = Buffer.from('a-secret-of-thirty-two-characters').toString('base64')
 const MINUTE_MS = 60_000
 
-/** `sign`: the headers of a delivery with that body, id and time. */
+/** `sign`: returns the headers of a delivery with this body, id and time. */
 export const senders = [
 	{
 		name: '@octokit/webhooks-methods',
