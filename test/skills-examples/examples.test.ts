@@ -14,6 +14,7 @@ import { follow } from '../support/runs.ts'
 import { addSkill } from '../support/skills.ts'
 import { startStandIn } from '../support/stand-in.ts'
 import type { Arrived, Given, StandIn } from '../support/stand-in.ts'
+import { grantSecret } from '../support/vault.ts'
 
 const folder = new URL('../../skills-examples/', import.meta.url)
 const textOf = (name: string): string => readFileSync(new URL(`${name}/SKILL.md`, folder), 'utf8')
@@ -139,11 +140,6 @@ async function runWith(name: string, args: object, { send }: StandIn): Promise<A
 	})
 }
 
-async function grantSecret(name: string, value: string): Promise<void> {
-	const { id } = (await gateway.request('POST', '/v1/vault/secrets', { body: { name, value } })).body
-	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'online', secret_id: id } })
-}
-
 void t.test('examples that need the internet', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'online' } })
 
@@ -209,7 +205,7 @@ void t.test('examples that need the internet', async (t) => {
 		const args = { repository: 'nodejs/node', label: 'bug' }
 		await t.rejects(runWith('github-issues', args, standIn), { message: /GITHUB_TOKEN/ }, 'without a grant')
 		t.strictSame(standIn.arrived, [], 'there was no request')
-		await grantSecret('GITHUB_TOKEN', token)
+		await grantSecret(gateway, 'online', { name: 'GITHUB_TOKEN', value: token })
 		t.strictSame(await runWith('github-issues', args, standIn), [
 			{
 				number: 7,
@@ -236,7 +232,7 @@ void t.test('examples that need the internet', async (t) => {
 			return { body: { translations: [{ detected_source_language: 'EN', text: `${target_lang}: ${text[0]}` }] } }
 		}
 		const standIn = await startStandIn(t, answer)
-		await grantSecret('DEEPL_API_KEY', '0123-4567:fx')
+		await grantSecret(gateway, 'online', { name: 'DEEPL_API_KEY', value: '0123-4567:fx' })
 		const result = await runWith('deepl-translate', { text: 'Hello', to: 'de' }, standIn)
 		t.strictSame(result, { from: 'EN', to: 'DE', text: 'DE: Hello' })
 		await t.rejects(runWith('deepl-translate', { text: 'x', to: 'DE', formality: 'rude' }, standIn), /formality/)

@@ -18,6 +18,7 @@ import type { GatewayProcess } from '../support/process.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { addSkill } from '../support/skills.ts'
+import { grantSecret } from '../support/vault.ts'
 
 /** The part of the value that is the same in every unencoded form. */
 const core = `Canary${randomBytes(12).toString('hex')}`
@@ -147,14 +148,8 @@ async function openWorld(t: Test): Promise<World> {
 /** An agent with a grant for both secrets. */
 async function openAgent(t: Test, world: World, name: string, reveal: boolean): Promise<Followed> {
 	const agent = await follow(t, { url: world.gateway.url, request: world.request }, name)
-	for (const secret of [
-		{ name: 'CANARY', value },
-		{ name: 'SIMPLE', value: simple },
-	]) {
-		const { body } = await world.request('POST', '/v1/vault/secrets', { body: secret })
-		const grant = { agent_id: name, secret_id: body.id, reveal }
-		t.equal((await world.request('POST', '/v1/vault/grants', { body: grant })).status, 201)
-	}
+	await grantSecret(world, name, { name: 'CANARY', value }, { reveal })
+	await grantSecret(world, name, { name: 'SIMPLE', value: simple }, { reveal })
 	return agent
 }
 

@@ -11,6 +11,8 @@ import { isOnCluster } from '../support/nats.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { installSkill, programText, skillText } from '../support/skills.ts'
+import { tokenWith } from '../support/tokens.ts'
+import { grantSecret } from '../support/vault.ts'
 
 const VALUE = 'the-value-that-must-not-leave'
 
@@ -21,17 +23,11 @@ const gateway = await startGateway({
 t.teardown(() => gateway.stop())
 const web = await startNotingServer(t)
 
-async function tokenWith(...scopes: string[]): Promise<string> {
-	return (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body.token
-}
-const withoutVault = await tokenWith('agents:write', 'runs:write')
-const withVault = await tokenWith('agents:write', 'vault:write')
+const withoutVault = await tokenWith(gateway, 'agents:write', 'runs:write')
+const withVault = await tokenWith(gateway, 'agents:write', 'vault:write')
 
-async function grant(agent: string, name: string): Promise<void> {
-	await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: `${VALUE} ${name}` } })
-	const made = await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: agent, secret_id: name } })
-	if (made.status !== 201) throw new Error(JSON.stringify(made.body))
-}
+const grant = (agent: string, name: string): Promise<void> =>
+	grantSecret(gateway, agent, { name, value: `${VALUE} ${name}` })
 
 const http = (name: string, fields: object): object => ({
 	name,
@@ -195,8 +191,7 @@ void t.test(
 		const server = await startNotingServer(t)
 		const post = (path: string, body: object): Promise<Reply<Answer>> => before.request('POST', path, { body })
 		await post('/v1/agents', { name: 'ada' })
-		await post('/v1/vault/secrets', { name: 'KEY', value: VALUE })
-		await post('/v1/vault/grants', { agent_id: 'ada', secret_id: 'KEY' })
+		await grantSecret(before, 'ada', { name: 'KEY', value: VALUE })
 		for (const [name, headers] of Object.entries({
 			trusted: { X: '{{secret:KEY}}' },
 			other: { X: '{{secret:KEY}}' },

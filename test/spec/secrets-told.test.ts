@@ -10,8 +10,10 @@ import { listenOnLoopback } from '../support/loopback.ts'
 import { until } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { openStream } from '../support/sse.ts'
-import { eventually } from '../support/wait.ts'
 import { ownWords } from '../support/said.ts'
+import { tokenWith } from '../support/tokens.ts'
+import { grantSecret } from '../support/vault.ts'
+import { eventually } from '../support/wait.ts'
 
 const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
 const granted = 'ghp_Zq7RkX2mWv9LtB4nYc8H'
@@ -41,14 +43,6 @@ async function startWithAgent(t: Test, config?: string): Promise<TestGateway> {
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	return gateway
-}
-
-/** Stores a secret, with a grant for the agent. */
-async function grantSecret({ request }: TestGateway, name: string, value: string, reveal = false): Promise<void> {
-	const { status } = await request('POST', '/v1/vault/secrets', { body: { name, value } })
-	const grant = { agent_id: 'ada', secret_id: name, reveal }
-	const granted = await request('POST', '/v1/vault/grants', { body: grant })
-	if (status !== 201 || granted.status !== 201) throw new Error(JSON.stringify(granted.body))
 }
 
 /** Starts a run, and returns it after its end. */
@@ -140,7 +134,7 @@ void t.test('the API key of a provider is redacted in an answer', async (t) => {
 void t.test('a secret header is redacted in everything that an MCP server returns', async (t) => {
 	const url = await serve(t, mcp)
 	const gateway = await startWithAgent(t)
-	await grantSecret(gateway, 'GRANTED', granted)
+	await grantSecret(gateway, 'ada', { name: 'GRANTED', value: granted })
 	const headers = { 'x-key': '{{secret:GRANTED}}' }
 	const added = await gateway.request('POST', '/v1/agents/ada/mcp', {
 		body: { name: 'outside', transport: 'http', url: `${url}/mcp`, headers },
@@ -161,13 +155,13 @@ void t.test('a secret header is redacted in everything that an MCP server return
 	t.equal(String(file.body), 'of [redacted]')
 
 	const prompt = '/tool mcp__outside__links {"key": "{{secret:OTHER}}"}'
-	await grantSecret(gateway, 'OTHER', 'zQ4mW8rT2yK6pL9s')
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })).body
+	await grantSecret(gateway, 'ada', { name: 'OTHER', value: 'zQ4mW8rT2yK6pL9s' })
+	const token = await tokenWith(gateway, 'events:read')
 	const stream = await openStream(`${gateway.url}/v1/events/stream`, { token })
 	t.teardown(() => stream.close())
 	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt } })
 	const { payload } = await stream.waitFor('mcp.failed')
-	t.match(payload.error ?? payload.message, /e{1971}\[redacted\]$/, 'a value that is truncated is redacted')
+	t.match(payload.error ?? payload.message, /e{1971}\[redacted\]$/, 'a truncated value is redacted')
 	for (const place of [path, `/v1/runs/${run_id}`, '/v1/agents/ada/history', '/v1/audit?limit=500'])
 		t.strictSame(partsIn((await gateway.request('GET', place)).body, granted), [], place)
 })
@@ -204,7 +198,7 @@ void t.test('a revealed secret is redacted in an error of the provider', async (
 	)
 	const config = `providers:\n  main: { kind: openai, base_url: "${server.url}", model: m, api_key: ${providerKey} }\n`
 	const gateway = await startWithAgent(t, config)
-	await grantSecret(gateway, 'GRANTED', granted, true)
+	await grantSecret(gateway, 'ada', { name: 'GRANTED', value: granted }, { reveal: true })
 	const run = await completeRun(gateway, { prompt: 'read it' })
 	t.match(run.error.message, /^main \(m\): 400 m{474}\[redacted:GRANTED\]$/)
 	for (const path of [`/v1/runs/${run.run_id}`, '/v1/audit?limit=500'])

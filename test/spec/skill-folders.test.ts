@@ -267,7 +267,7 @@ void t.test('the path selects one of several skills in an archive', async (t) =>
 	refused(t, await sendZip(agent, files, '../skills/one'), { status: 400, code: 'skill_invalid', says: /leads out/ })
 })
 
-void t.test('the digest covers every path and byte, as the output of sha256sum does', async (t) => {
+void t.test('the digest covers every path and byte, and can be computed with sha256sum', async (t) => {
 	const agent = await createAgent('digests')
 	const files = [
 		document(),
@@ -349,9 +349,9 @@ void t.test('a model reads only files that are active, approved and unchanged', 
 		await runner.ended(await runner.start('Use skill_walls'))
 		return [...model.texts]
 	}
-	t.strictSame(await textsReadBy(agent), [], 'none in quarantine')
+	t.strictSame(await textsReadBy(agent), [], 'no files in quarantine')
 	await approve(agent, id)
-	t.strictSame(await textsReadBy(other), [], 'none of another agent')
+	t.strictSame(await textsReadBy(other), [], 'no files of another agent')
 	refused(t, await fileOf(other, id, 'a.md'), { status: 404, code: 'not_found' })
 	refused(t, await fileOf(agent, id, '../a.md'), { status: 404, code: 'not_found' })
 	t.strictSame(await textsReadBy(agent), [['walls/a.md', 'The first.']])
@@ -364,7 +364,7 @@ void t.test('a model reads only files that are active, approved and unchanged', 
 	refused(t, await call('POST', path, { digest: reviewed.digest }), { status: 409, code: 'digest_mismatch' })
 
 	await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes', id, '0'], text: 'The fourth' })
-	t.strictSame(await textsReadBy(agent), [], 'none that changed after the approval')
+	t.strictSame(await textsReadBy(agent), [], 'no files that changed after the approval')
 	t.match(model.errors, [/differs from the approved one/])
 	const [changed] = (await call('GET', `/v1/agents/${agent}/skills`)).body
 	t.match(changed, { id, status: 'quarantined' })

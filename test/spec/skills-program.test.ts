@@ -61,7 +61,7 @@ void t.test('a document with a second or hidden program is rejected', async (t) 
 	t.strictSame((await bea.call('skills')).body, [])
 })
 
-/** Makes the store that of version 0.1.0: the skill `two` has a second program, and no record of the rules that were applied. */
+/** Makes the store look like that of version 0.1.0: the skill `two` has a second program, and no record of the rules that were applied. */
 const older = `export default {
 	name: 'older',
 	needs: ['agents'],

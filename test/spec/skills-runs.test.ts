@@ -1,4 +1,4 @@
-/** What skills can and cannot do in runs. The runs use the offline provider, to which a line `/tool NAME {json}` is a tool call. */
+/** What skills can and cannot do in runs. The offline provider of the runs calls a tool for each line `/tool NAME {json}`. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,6 +10,7 @@ import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
 import { openStream } from '../support/sse.ts'
+import { grantSecret } from '../support/vault.ts'
 
 /** Overwrites or deletes a document directly in the store. */
 const tamper = `export default {
@@ -193,11 +194,7 @@ void t.test('a program cannot use undeclared primitives, hosts and secrets, even
 	const head =
 		'permissions: {primitives: [memory.stm_read, ask, vault.read], hosts: [api.example.com], secrets: [OTHER]}'
 	await addSkill(gateway, 'undeclared', programText('grabby', code, head))
-	const { id } = (
-		await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'UNDECLARED', value: 'not for skills' } })
-	).body
-	const grant = { agent_id: 'undeclared', secret_id: id, reveal: true }
-	t.equal((await gateway.request('POST', '/v1/vault/grants', { body: grant })).status, 201)
+	await grantSecret(gateway, 'undeclared', { name: 'UNDECLARED', value: 'not for skills' }, { reveal: true })
 
 	const { end, types } = await use(ada, 'grabby')
 	t.strictSame(JSON.parse(String(end.payload.result)), [

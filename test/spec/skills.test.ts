@@ -10,6 +10,7 @@ import { listenOnLoopback } from '../support/loopback.ts'
 import { refused } from '../support/refused.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
 import { openStream } from '../support/sse.ts'
+import { tokenWith } from '../support/tokens.ts'
 
 const gateway = await startGateway({ config: 'skills: {max_per_agent: 14}\n' })
 t.teardown(() => gateway.stop())
@@ -25,10 +26,6 @@ async function createAgent(name: string): Promise<string> {
 	const { status } = await call('POST', '/v1/agents', { name })
 	if (status !== 201) throw new Error(`agent ${name}: ${status}`)
 	return name
-}
-
-async function tokenWith(...scopes: string[]): Promise<string> {
-	return (await call('POST', '/v1/auth/tokens', { scopes })).body.token
 }
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
@@ -203,8 +200,8 @@ void t.test('each route requires its scope', async (t) => {
 	const agent = await createAgent('scoped')
 	const { id } = await installSkill(gateway, agent, skillText('a', 'A.'))
 	const { digest } = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
-	const reader = await tokenWith('agents:read')
-	const writer = await tokenWith('agents:write')
+	const reader = await tokenWith(gateway, 'agents:read')
+	const writer = await tokenWith(gateway, 'agents:write')
 	const base = `/v1/agents/${agent}/skills`
 	for (const [method, path, body] of [
 		['POST', `${base}/install`, { content: skillText('b', 'B.') }],
@@ -395,7 +392,7 @@ void t.test('a skill is fetched from a URL', async (t) => {
 	const moved = await install(`${base}/moved`)
 	refused(t, moved, { status: 400, code: 'address_refused', path: 'url' }, 'a redirect to a private address')
 
-	const writer = await tokenWith('agents:write')
+	const writer = await tokenWith(gateway, 'agents:write')
 	const before = hits
 	for (const address of [`${base}/skill.md`, 'http://[::1]:1/', 'http://localhost:1/', 'http://0x7f000001:1/'])
 		refused(t, await install(address, writer), { status: 400, code: 'address_refused', path: 'url' }, address)
@@ -432,7 +429,7 @@ void t.test('skills.allow_private_urls permits private addresses for every calle
 		response.writeHead(200, { 'content-type': 'text/plain' }).end(skillText('near', 'Text.'))
 	})
 	await open.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const { token } = (await open.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:write'] } })).body
+	const token = await tokenWith(open, 'agents:write')
 	const reply = await open.request('POST', '/v1/agents/ada/skills/install', { body: { url: base }, token })
 	t.equal(reply.status, 201, JSON.stringify(reply.body))
 })

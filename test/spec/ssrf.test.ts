@@ -1,6 +1,6 @@
 /**
  * Addresses in requests, over HTTP: for a caller without the scope `*`, the gateway connects to public addresses only, whether the
- * caller installs a skill or adds an MCP server. A redirect to another address is followed for no caller.
+ * caller installs a skill or adds an MCP server. A redirect to another address is never followed.
  *
  * SVC_TEST_SSRF=all tries every address of the corpus, and redirects with every status. The default is every sixteenth address, each
  * in another spelling, and one status per redirect; guarded-fetch.test.ts tries all of them.
@@ -12,8 +12,9 @@ import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
 import { isProper, refused } from '../support/refused.ts'
-import { eventually } from '../support/wait.ts'
 import { hostileTargets, hostileUrls, ownNames, startCanary } from '../support/ssrf.ts'
+import { tokenWith } from '../support/tokens.ts'
+import { eventually } from '../support/wait.ts'
 
 const SKILL = '---\nname: greeter\ndescription: Greets.\nparameters: []\n---\nSay hello.\n'
 const CONCURRENCY = 8
@@ -31,9 +32,9 @@ async function callersOf(gateway: TestGateway): Promise<{ writer: Caller; admin:
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	let servers = 0
 	const callerWith = async (scope: string): Promise<Caller> => {
-		const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })
-		const post = (path: string, payload: object): Promise<Reply<Answer>> =>
-			gateway.request('POST', `/v1/agents/ada/${path}`, { token: body.token, body: payload })
+		const token = await tokenWith(gateway, scope)
+		const post = (path: string, body: object): Promise<Reply<Answer>> =>
+			gateway.request('POST', `/v1/agents/ada/${path}`, { token, body })
 		return {
 			install: (url) => post('skills/install', { url }),
 			addServer: (url, transport = 'http') => post('mcp', { name: `s${servers++}`, transport, url }),
@@ -102,7 +103,7 @@ void t.test('no skill is installed from an address that is not public, and each 
 		attempts,
 	)
 	await concurrently(ownNames(canary.port), async (url) => void t.equal((await writer.install(url)).status, 400, url))
-	t.equal(canary.touched(), 0, 'there was no connection')
+	t.equal(canary.touched(), 0, 'no connection was made')
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/skills')).body, [])
 	refused(t, await writer.install(`http://127.0.0.1:${canary.port}/`), {
 		status: 400,
@@ -126,7 +127,7 @@ void t.test('no MCP server is added at an address that is not public', async (t)
 	t.ok(await eventually(async () => (await violations(gateway)) > 760 / SHARE))
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/mcp')).body, [])
 	for (const url of ownNames(canary.port)) await writer.addServer(url) // a name that has no address yet is accepted
-	t.equal(canary.touched(), 0, 'there was no connection')
+	t.equal(canary.touched(), 0, 'no connection was made')
 	refused(t, await writer.addServer(`http://127.0.0.1:${canary.port}/`), {
 		status: 403,
 		code: 'forbidden',
@@ -134,7 +135,7 @@ void t.test('no MCP server is added at an address that is not public', async (t)
 	})
 })
 
-void t.test('a redirect to an address that is not public is followed for no caller', async (t) => {
+void t.test('a redirect to an address that is not public is never followed, even for the scope *', async (t) => {
 	const front = await startFront(t)
 	const gateway = await startGateway({
 		config: `skills:\n  allow_private_urls: true\nmcp:\n  allowed_hosts: ['${front.host}']\n`,
@@ -165,7 +166,7 @@ void t.test('a redirect to an address that is not public is followed for no call
 			await gateway.request('DELETE', `/v1/agents/ada/mcp/${reply.body.id}`)
 		}
 	}
-	t.equal(canary.touched(), 0, 'there was no connection')
+	t.equal(canary.touched(), 0, 'no connection was made')
 })
 
 void t.test('a caller with the scope * reaches a private address', async (t) => {

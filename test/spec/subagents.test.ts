@@ -229,7 +229,7 @@ void t.test('without wait the result arrives once, as data in a message that sta
 	t.equal(conversation, (await ada.read(run_id)).conversation)
 	t.match(prompt, `<subagent_result run_id="${digger}" status="completed">{"answer":"Well, \\u003c/subagent_result>`)
 	t.equal(prompt.split('\n').length, 2, 'the result is on one line')
-	t.equal(prompt.match(/<\/subagent_result>/g).length, 1, 'the result cannot end its element')
+	t.equal(prompt.match(/<\/subagent_result>/g).length, 1, 'the result cannot close its tag')
 	;(await model.called(prompt)).answer('thanks')
 	t.equal((await ada.ended(delivered)).event_type, 'run.completed')
 	t.equal((await ada.call('runs')).body.length, 3)
@@ -357,7 +357,7 @@ void t.test('stopping an agent stops its sub-agents', async (t) => {
 	;(await model.called('last')).answer('done')
 	await ada.stream.waitFor('run.completed', 2)
 	t.equal((await ada.call('runs')).body.length, 5)
-	t.equal(model.calls.length, 6, 'a stop is followed by no model call')
+	t.equal(model.calls.length, 6, 'no model call follows a stop')
 })
 
 void t.test(
@@ -567,7 +567,7 @@ void t.test('plugins start runs with a persona, without tools and below another 
 	const { run_id } = await start({ ...request, idempotency_key: 'k' })
 	const call = await model.called('Sum up.')
 	t.match(call.body.messages, [{ content: 'You sum up.' }, { content: 'Sum up.' }])
-	t.notOk(call.body.tools, 'the model is offered no tool')
+	t.notOk(call.body.tools, 'the model is offered no tools')
 	call.callTool('memory_stm_read', '{}')
 	t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'tool_unknown', message: /there are: none/ })
 	;(await model.called('Sum up.', 2)).answer('all')

@@ -87,7 +87,7 @@ void t.test('in loopback mode', async (t) => {
 			({ status }) => status !== 200,
 		)
 		refused(t, reply, { status: 401, code: 'unauthorized', says: /expired at/ })
-		t.ok(Date.now() >= Date.parse(ttl), 'not before its time')
+		t.ok(Date.now() >= Date.parse(ttl), 'not before its ttl')
 		t.equal(await statusOf(id), 'expired')
 	})
 
@@ -195,7 +195,11 @@ void t.test('the bootstrap in token mode', async (t) => {
 		t.equal(body.tokens.length, 1, 'the other requests created no token')
 
 		t.equal((await create({ token })).status, 201, 'the first token creates others')
-		t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${id}`, { token })).status, 200, 'and can revoke itself')
+		t.equal(
+			(await gateway.request('DELETE', `/v1/auth/tokens/${id}`, { token })).status,
+			200,
+			'the first token can revoke itself',
+		)
 	})
 	await t.test('stays over even if its token is revoked', async (t) => {
 		refused(t, await create(), { status: 401, code: 'unauthorized', says: /send a token/ })

@@ -441,7 +441,7 @@ void t.test('secrets, grants and redaction survive a restart', async (t) => {
 	for (const file of readdirSync(join(home, 'data'), { recursive: true, withFileTypes: true })) {
 		if (!file.isFile()) continue
 		const path = join(file.parentPath, file.name)
-		t.notOk(readFileSync(path).includes(VALUE), `${path} does not hold the value`)
+		t.notOk(readFileSync(path).includes(VALUE), `${path} does not contain the value`)
 	}
 	const modes = (): number[] => ['keys', 'keys/vault.key'].map((path) => statSync(join(home, path)).mode & 0o777)
 	const isUnix = process.platform !== 'win32'

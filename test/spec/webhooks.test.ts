@@ -13,6 +13,7 @@ import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
+import { tokenWith } from '../support/tokens.ts'
 import { eventually } from '../support/wait.ts'
 
 const shared = await startGateway({ config: 'webhooks:\n  per_minute: 1000000\n' })
@@ -671,9 +672,7 @@ void t.test('deleting an agent deletes its webhooks, and a new agent with that n
 void t.test('each route requires its scope, and a delivery requires none', async (t: Test) => {
 	const hook = await makeHook(shared, 'scoped')
 	const away = { 'x-forwarded-for': '192.0.2.7' }
-	const tokenOf = async (...scopes: string[]): Promise<string> =>
-		(await shared.request('POST', '/v1/auth/tokens', { body: { scopes } })).body.token
-	const [reader, writer] = [await tokenOf('agents:read'), await tokenOf('agents:write')]
+	const [reader, writer] = [await tokenWith(shared, 'agents:read'), await tokenWith(shared, 'agents:write')]
 	const ask = (method: string, path: string, token: string) => shared.request(method, path, { token, headers: away })
 	t.equal((await ask('GET', '/v1/agents/scoped/webhooks', reader)).status, 200)
 	t.equal((await ask('GET', `${hook.path}/deliveries`, reader)).status, 200)
