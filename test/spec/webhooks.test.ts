@@ -40,6 +40,22 @@ async function runsOf(gateway: Pick<TestGateway, 'request'>, agent: string): Pro
 	return body.filter((run: Answer) => run.trigger === 'webhook')
 }
 
+/** Opens a delivery of `{}`, of which the gateway has everything but the last byte. */
+async function openIncomplete(t: Test, { url }: TestGateway, { token, secret }: Hook): ReturnType<typeof openRaw> {
+	const lines = [...json, 'content-length: 2', `x-signature: ${sign(secret, '{}')}`]
+	const opened = await openRaw(url, head(token, ...lines), '{')
+	t.teardown(() => opened.socket.destroy())
+	await readsAreDone(t, url)
+	return opened
+}
+
+/** Waits until the gateway has read what was sent on other connections: it answers a later connection after that. */
+async function readsAreDone(t: Test, url: string): Promise<void> {
+	const later = await openRaw(url, head('nobody', 'content-length: 0'))
+	t.equal((await later.answer).status, 404)
+	later.socket.destroy()
+}
+
 void t.test('an agent registers a webhook, and a delivery starts a run', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
@@ -499,9 +515,7 @@ void t.test('a burst is queued, up to the limit per minute', async (t) => {
 	]
 	const sent = await Promise.all(bodies.map((body) => openRaw(gateway.url, head(hook.token, ...signed(body)))))
 	t.teardown(() => sent.forEach(({ socket }) => socket.destroy()))
-	const later = await openRaw(gateway.url, head('nobody', 'content-length: 0'))
-	t.equal((await later.answer).status, 404)
-	later.socket.destroy()
+	await readsAreDone(t, gateway.url)
 	for (const [at, { socket }] of sent.entries()) socket.write(bodies[at] ?? '')
 	t.strictSame(await statuses(sent.map(({ answer }) => answer)), { 200: 50 })
 
@@ -521,21 +535,8 @@ void t.test('limits of size, rate, concurrency and number apply, with Retry-Afte
 	const busy = await makeHook(gateway, 'busy')
 	const other = await makeHook(gateway, 'busy', 'other')
 	const third = await makeHook(gateway, 'busy', 'third')
-	const hold = async ({ token, secret }: Hook) => {
-		const opened = await openRaw(
-			gateway.url,
-			head(token, ...json, 'content-length: 2', `x-signature: ${sign(secret, '{}')}`),
-			'{',
-		)
-		t.teardown(() => opened.socket.destroy())
-		// The gateway has read the request above once it answers on a later connection.
-		const later = await openRaw(gateway.url, head('nobody', 'content-length: 0'))
-		t.equal((await later.answer).status, 404)
-		later.socket.destroy()
-		return opened
-	}
-	const [first, second] = [await hold(busy), await hold(busy)]
-	const held = [first, second, await hold(other)]
+	const first = await openIncomplete(t, gateway, busy)
+	const held = [first, await openIncomplete(t, gateway, busy), await openIncomplete(t, gateway, other)]
 	for (const hook of [busy, other, third])
 		t.equal((await deliver(gateway, hook, {})).status, 200, 'slow bodies block no other delivery')
 	// It is queued, and the first slow body is aborted for it.
@@ -649,16 +650,11 @@ void t.test('rotation and deletion take effect at once, under load', async (t) =
 void t.test('deleting an agent deletes its webhooks, and a new agent with that name has none', async (t) => {
 	const hook = await makeHook(shared, 'mortal')
 	t.equal((await deliver(shared, hook, {}, { 'x-delivery-id': 'one' })).status, 200)
-	const held = await openRaw(
-		shared.url,
-		head(hook.token, ...json, 'content-length: 2', `x-signature: ${sign(hook.secret, '{}')}`),
-		'{',
-	)
+	const incomplete = await openIncomplete(t, shared, hook)
 	t.equal((await shared.request('DELETE', '/v1/agents/mortal')).status, 204)
 	refused(t, await deliver(shared, hook, {}), { status: 404, code: 'not_found' })
-	held.socket.write('}')
-	t.equal((await held.answer).status, 404, 'a delivery whose body was incomplete')
-	held.socket.destroy()
+	incomplete.socket.write('}')
+	t.equal((await incomplete.answer).status, 404, 'a delivery whose body was incomplete')
 	refused(t, await shared.request('GET', '/v1/agents/mortal/webhooks'), { status: 404, code: 'not_found' })
 	await shared.request('POST', '/v1/agents', { body: { name: 'mortal' } })
 	refused(t, await deliver(shared, hook, {}), { status: 404, code: 'not_found' })
