@@ -41,19 +41,21 @@ auth:
 t.teardown(() => gateway.stop())
 
 /** Begins a sign-in as the console does. Returns the address of the provider, and the cookie. */
-async function begin(): Promise<{ url: string; cookie: string }> {
-	const reply = await gateway.request('POST', '/v1/auth/login')
+async function begin(at = gateway): Promise<{ url: string; cookie: string }> {
+	const reply = await at.request('POST', '/v1/auth/login')
 	if (reply.status !== 200) throw new Error(JSON.stringify(reply.body))
 	return { url: reply.body.url as string, cookie: reply.headers.getSetCookie()[0]?.split(';')[0] ?? '' }
 }
 
-const returnTo = (address: string, cookie = '') =>
-	gateway.request('GET', address.slice(gateway.url.length), { headers: { cookie } })
-const signInAt = (url: string): Promise<string> => browse(url, `${gateway.url}${CALLBACK}`)
+const returnTo = (address: string, cookie = '', at = gateway) =>
+	at.request('GET', address.slice(at.url.length), { headers: { cookie } })
+/** Signs in at the provider. Returns the address to which it redirects. */
+const signInAt = (url: string, at = gateway): Promise<string> => browse(url, `${at.url}${CALLBACK}`)
 
-async function signedIn(): Promise<string> {
-	const { url, cookie } = await begin()
-	const reply = await returnTo(await signInAt(url), cookie)
+/** Returns the cookie of a new session. */
+async function signedIn(at = gateway): Promise<string> {
+	const { url, cookie } = await begin(at)
+	const reply = await returnTo(await signInAt(url, at), cookie, at)
 	if (reply.status !== 200) throw new Error(reply.body)
 	return reply.headers.getSetCookie()[0]?.split(';')[0] ?? ''
 }
@@ -217,16 +219,8 @@ void t.test('a session of a former identity provider is not valid', async (t) =>
 	const own = await startGateway({ config: configOf(provider.issuer) })
 	t.teardown(() => own.stop())
 	groups = ['operators']
-	const begun = await own.request('POST', '/v1/auth/login')
-	const back = await browse(begun.body.url, `${own.url}${CALLBACK}`)
-	const seed = begun.headers.getSetCookie()[0]?.split(';')[0] ?? ''
-	const done = await own.request('GET', back.slice(own.url.length), { headers: { cookie: seed } })
-	t.equal(done.status, 200)
-	const cookie = done.headers.getSetCookie()[0]?.split(';')[0] ?? ''
-	const status = async (): Promise<number> => {
-		const headers = { cookie, 'sec-fetch-site': 'same-origin' }
-		return (await own.request('GET', '/v1/auth/tokens', { headers })).status
-	}
+	const headers = { cookie: await signedIn(own), 'sec-fetch-site': 'same-origin' }
+	const status = async (): Promise<number> => (await own.request('GET', '/v1/auth/tokens', { headers })).status
 	t.equal(await status(), 200)
 	const file = join(own.home, 'config/gateway.yaml')
 	writeFileSync(file, configOf('https://login.example.com'))
