@@ -4,7 +4,9 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { send } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
+import { eventually } from '../support/wait.ts'
 
 /** Responses of the older version, and ids that tests need. */
 export interface Facts {
@@ -30,6 +32,30 @@ export interface Facts {
 export const keptVersions = readdirSync(import.meta.dirname)
 	.filter((name) => name.endsWith('.tar.gz'))
 	.map((name) => name.slice(0, -'.tar.gz'.length))
+
+/** Requests to a gateway that must succeed. */
+export function clientOf(url: string): {
+	/** Returns the body of the response. Throws for an error response. */
+	request(method: string, path: string, body?: unknown): Promise<Answer>
+	/** Waits until a run has ended, and returns it. */
+	ended(run_id: string): Promise<Answer>
+	/** Starts a run, and returns it after its end. */
+	run(agent: string, prompt: string): Promise<Answer>
+} {
+	const request = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+		const reply = await send(url + path, method, body === undefined ? {} : { body })
+		if (reply.status >= 400) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
+		return reply.body
+	}
+	const ended = (run_id: string): Promise<Answer> =>
+		eventually(
+			() => request('GET', `/v1/runs/${run_id}`),
+			({ status }) => ['completed', 'failed', 'stopped'].includes(status),
+		)
+	const run = async (agent: string, prompt: string): Promise<Answer> =>
+		ended((await request('POST', `/v1/agents/${agent}/runs`, { prompt })).run_id)
+	return { request, ended, run }
+}
 
 /** Unpacks a home. The caller removes `folder`. */
 export function openHome(version: string): { folder: string; home: string; facts: Facts } {

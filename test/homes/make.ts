@@ -20,6 +20,7 @@ import { startHeldModel } from '../support/held-model.ts'
 import { programText, skillText } from '../support/skills.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
+import { clientOf } from './home.ts'
 import type { Facts } from './home.ts'
 
 const [clone = '', version = ''] = process.argv.slice(2)
@@ -70,16 +71,7 @@ await new Promise<void>((resolve) => {
 	})
 })
 const { url = '' } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as Record<string, string>
-const request = async (method: string, path: string, body?: unknown): Promise<Answer> => {
-	const reply = await send(url + path, method, body === undefined ? {} : { body })
-	if (reply.status >= 400) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
-	return reply.body
-}
-const ended = async (run_id: string): Promise<Answer> =>
-	eventually(
-		() => request('GET', `/v1/runs/${run_id}`),
-		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-	)
+const { request, ended, run } = clientOf(url)
 
 // Agents, one of them deleted.
 await request('POST', '/v1/agents', { name: 'ada', persona: 'You keep the books.', config: { max_steps: 20 } })
@@ -87,7 +79,7 @@ for (const name of ['bob', 'cleo', 'dora']) {
 	const config = name === 'cleo' ? { provider: 'held' } : {}
 	await request('POST', '/v1/agents', { name, config })
 }
-await request('POST', '/v1/agents/bob/runs', { prompt: 'Remember me.' }).then(({ run_id }) => ended(run_id))
+await run('bob', 'Remember me.')
 await request('DELETE', '/v1/agents/bob')
 
 // A secret with a grant, and an MCP server that uses it.
@@ -109,18 +101,16 @@ await request('POST', `/v1/agents/ada/skills/${sum.id}/approve`, { digest })
 await install(skillText('manners', 'Say please.'))
 
 // Memory of both kinds, and a conversation of several turns.
-const say = async (agent: string, prompt: string): Promise<Answer> =>
-	ended((await request('POST', `/v1/agents/${agent}/runs`, { prompt })).run_id)
 const memories = [
 	'The invoices are due on the third Friday of each month.',
 	'Ada prefers green tea in the morning.',
 	'Der Schlüssel zum Archiv liegt beim Hausmeister.',
 	'The server room is cooled to nineteen degrees.',
 ]
-for (const content of memories) await say('ada', `/tool memory.store ${JSON.stringify({ content })}`)
-await say('ada', '/tool memory.stm_write {"key": "budget", "value": {"left": 120}}')
-await say('ada', '/tool sum {}')
-await say('ada', 'Good evening.')
+for (const content of memories) await run('ada', `/tool memory.store ${JSON.stringify({ content })}`)
+await run('ada', '/tool memory.stm_write {"key": "budget", "value": {"left": 120}}')
+await run('ada', '/tool sum {}')
+await run('ada', 'Good evening.')
 
 // A webhook with a delivery, a heartbeat, tokens.
 const webhook = await request('POST', '/v1/agents/ada/webhooks', { slug: 'deploys' })

@@ -13,7 +13,7 @@ import { spawnGateway } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
-import { keptVersions, openHome } from './home.ts'
+import { clientOf, keptVersions, openHome } from './home.ts'
 
 for (const version of keptVersions) void t.test(`a home of ${version}`, (t) => testHome(t, version))
 
@@ -32,18 +32,7 @@ async function testHome(t: Test, version: string): Promise<void> {
 	const gateway = await spawnGateway(home, env)
 	t.teardown(() => gateway.kill())
 
-	const request = async (method: string, path: string, body?: unknown, base = gateway.url): Promise<Answer> => {
-		const reply = await send(base + path, method, body === undefined ? {} : { body })
-		if (reply.status >= 400) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
-		return reply.body
-	}
-	const ended = (run_id: string): Promise<Answer> =>
-		eventually(
-			() => request('GET', `/v1/runs/${run_id}`),
-			({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-		)
-	const say = async (prompt: string): Promise<Answer> =>
-		ended((await request('POST', '/v1/agents/ada/runs', { prompt })).run_id)
+	const { request, ended, run } = clientOf(gateway.url)
 
 	await t.test('every response is as before', async (t) => {
 		for (const [path, before] of Object.entries(facts.reads)) t.hasStrict(await request('GET', path), before, path)
@@ -100,10 +89,10 @@ async function testHome(t: Test, version: string): Promise<void> {
 	})
 
 	await t.test('skills and MCP servers work', async (t) => {
-		t.match((await say('/tool sum {}')).answer, /42/)
+		t.match((await run('ada', '/tool sum {}')).answer, /42/)
 		await eventually(async () => (await request('GET', `/v1/agents/ada/mcp/${facts.mcp}`)).status === 'connected')
 		const { tools } = await request('GET', `/v1/agents/ada/mcp/${facts.mcp}`)
-		t.match((await say(`/tool ${tools[0].tool} {}`)).answer, /\b21\b/, 'with its secret')
+		t.match((await run('ada', `/tool ${tools[0].tool} {}`)).answer, /\b21\b/, 'with its secret')
 	})
 
 	await t.test('the chat is still bound', async (t) => {
@@ -119,9 +108,6 @@ async function testHome(t: Test, version: string): Promise<void> {
 		t.equal(restored.code, 0, restored.stderr)
 		const other = await spawnGateway(target, env)
 		t.teardown(() => other.kill())
-		t.hasStrict(
-			await request('GET', '/v1/agents/ada/memory', undefined, other.url),
-			facts.reads['/v1/agents/ada/memory'],
-		)
+		t.hasStrict(await clientOf(other.url).request('GET', '/v1/agents/ada/memory'), facts.reads['/v1/agents/ada/memory'])
 	})
 }
