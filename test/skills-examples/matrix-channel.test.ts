@@ -237,30 +237,27 @@ void t.test('its code is edited, broken, switched off and on while another chann
 	t.equal(own.length, 5)
 })
 
-void t.test(
-	'messages that are sent while the gateway is stopped are answered after its start, each once',
-	async (t) => {
-		const home = makeHome({ config: 'plugins: {matrix-channel: true}\n' })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		install(home)
-		const before = await startGateway({ home })
-		const stream = await openStream(before.url)
-		await before.request('POST', '/v1/agents', { body: { name: 'ada' } })
-		const { bot, room } = await connectBot(before, stream, 'matrix', 'keeper')
-		server.say(room, alice, 'message 0 here')
-		await botMessage(room, bot, 'message 0 here')
-		stream.close()
-		await before.stop()
+void t.test('messages sent while the gateway is stopped are answered after its start, each once', async (t) => {
+	const home = makeHome({ config: 'plugins: {matrix-channel: true}\n' })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	install(home)
+	const before = await startGateway({ home })
+	const stream = await openStream(before.url)
+	await before.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const { bot, room } = await connectBot(before, stream, 'matrix', 'keeper')
+	server.say(room, alice, 'message 0 here')
+	await botMessage(room, bot, 'message 0 here')
+	stream.close()
+	await before.stop()
 
-		const texts = Array.from({ length: 20 }, (_, n) => `message ${n + 1} here`)
-		for (const text of texts) server.say(room, alice, text)
-		const after = await startGateway({ home })
-		t.teardown(() => after.stop())
-		for (const text of texts) await botMessage(room, bot, text)
-		const answers = server.shown(room, bot).flatMap(({ text }) => /message \d+ here/.exec(text)?.[0] ?? [])
-		t.strictSame(answers, ['message 0 here', ...texts], 'in order, and none twice')
-	},
-)
+	const texts = Array.from({ length: 20 }, (_, n) => `message ${n + 1} here`)
+	for (const text of texts) server.say(room, alice, text)
+	const after = await startGateway({ home })
+	t.teardown(() => after.stop())
+	for (const text of texts) await botMessage(room, bot, text)
+	const answers = server.shown(room, bot).flatMap(({ text }) => /message \d+ here/.exec(text)?.[0] ?? [])
+	t.strictSame(answers, ['message 0 here', ...texts], 'in order, and none twice')
+})
 
 void t.test('the channel of docs/writing-a-channel.md leads to a first answer', async (t) => {
 	const page = textOf('docs/writing-a-channel.md')

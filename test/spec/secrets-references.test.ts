@@ -179,44 +179,40 @@ const older = `export default {
 }`
 
 const skip = isOnCluster && 'version 0.1.0 has no clusters'
-void t.test(
-	'a server of version 0.1.0 counts as added without vault:write, unless a caller with * added it',
-	{ skip },
-	async (t) => {
-		const files = { 'plugins/older/index.js': older }
-		const config = 'mcp: {allowed_hosts: [localhost]}\n'
-		const home = makeHome({ config, files })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		const before = await startGateway({ home })
-		const server = await startNotingServer(t)
-		const post = (path: string, body: object): Promise<Reply<Answer>> => before.request('POST', path, { body })
-		await post('/v1/agents', { name: 'ada' })
-		await grantSecret(before, 'ada', { name: 'KEY', value: VALUE })
-		for (const [name, headers] of Object.entries({
-			trusted: { X: '{{secret:KEY}}' },
-			other: { X: '{{secret:KEY}}' },
-			bare: {},
-		}))
-			await post('/v1/agents/ada/mcp', { name, transport: 'http', url: server.at('localhost'), headers })
-		await before.stop()
-		writeFileSync(join(home, 'config/gateway.yaml'), `${config}plugins: {older: true}\n`)
-		await (await startGateway({ home })).stop()
-		writeFileSync(join(home, 'config/gateway.yaml'), config)
-		await markFormat(join(home, 'data'), 1)
+void t.test('a server of version 0.1.0 counts as added without vault:write, unless with *', { skip }, async (t) => {
+	const files = { 'plugins/older/index.js': older }
+	const config = 'mcp: {allowed_hosts: [localhost]}\n'
+	const home = makeHome({ config, files })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const before = await startGateway({ home })
+	const server = await startNotingServer(t)
+	const post = (path: string, body: object): Promise<Reply<Answer>> => before.request('POST', path, { body })
+	await post('/v1/agents', { name: 'ada' })
+	await grantSecret(before, 'ada', { name: 'KEY', value: VALUE })
+	for (const [name, headers] of Object.entries({
+		trusted: { X: '{{secret:KEY}}' },
+		other: { X: '{{secret:KEY}}' },
+		bare: {},
+	}))
+		await post('/v1/agents/ada/mcp', { name, transport: 'http', url: server.at('localhost'), headers })
+	await before.stop()
+	writeFileSync(join(home, 'config/gateway.yaml'), `${config}plugins: {older: true}\n`)
+	await (await startGateway({ home })).stop()
+	writeFileSync(join(home, 'config/gateway.yaml'), config)
+	await markFormat(join(home, 'data'), 1)
 
-		const after = await startGateway({ home })
-		t.teardown(() => after.stop())
-		const ada = await follow(t, after, 'ada')
-		const ids = Object.fromEntries((await ada.call('mcp')).body.map(({ name, id }: Answer) => [name, id]))
-		const other = await until(after, 'ada', ids.other, ({ status }) => status === 'error')
-		t.match(
-			other.last_error.message,
-			/refer to secrets \(KEY\).*without the scope vault:write; remove it, and add it again/,
-		)
-		await until(after, 'ada', ids.trusted, ({ status }) => status === 'connected')
-		await until(after, 'ada', ids.bare, ({ status }) => status === 'connected')
-		const args = { text: '{{secret:KEY}}' }
-		t.match(await callTool(ada, 'mcp__bare__echo', args), { code: 'vault_denied', message: /add it again/ })
-		t.match(await callTool(ada, 'mcp__trusted__echo', args), { event_type: 'mcp.result' })
-	},
-)
+	const after = await startGateway({ home })
+	t.teardown(() => after.stop())
+	const ada = await follow(t, after, 'ada')
+	const ids = Object.fromEntries((await ada.call('mcp')).body.map(({ name, id }: Answer) => [name, id]))
+	const other = await until(after, 'ada', ids.other, ({ status }) => status === 'error')
+	t.match(
+		other.last_error.message,
+		/refer to secrets \(KEY\).*without the scope vault:write; remove it, and add it again/,
+	)
+	await until(after, 'ada', ids.trusted, ({ status }) => status === 'connected')
+	await until(after, 'ada', ids.bare, ({ status }) => status === 'connected')
+	const args = { text: '{{secret:KEY}}' }
+	t.match(await callTool(ada, 'mcp__bare__echo', args), { code: 'vault_denied', message: /add it again/ })
+	t.match(await callTool(ada, 'mcp__trusted__echo', args), { event_type: 'mcp.result' })
+})

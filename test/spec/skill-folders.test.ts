@@ -126,85 +126,82 @@ void t.test('ten skills in published layouts install unchanged, and a model read
 	t.strictSame((await call('POST', `/v1/tamper/${agent}`, { key: ['skill-files'] })).body, [])
 })
 
-void t.test(
-	'an archive that readers may interpret differently, or with a path outside its folder, is rejected',
-	async (t) => {
-		const agent = await createAgent('hostile')
-		const many = Array.from({ length: 201 }, (_, n) => ({ name: `f/${n}.md`, content: 'x' }))
-		const zeros = Buffer.alloc(9 * 1024 * 1024)
-		const cases: [string, ArchiveFile[], RegExp][] = [
-			['a parent path', [document(), { name: '../evil.md', content: 'x' }], /invalid relative path|leads out/],
-			[
-				'a parent path within a path',
-				[document(), { name: 'a/../../evil.md', content: 'x' }],
-				/invalid relative path|leads out/,
-			],
-			['an absolute path', [document(), { name: '/etc/passwd', content: 'x' }], /absolute path|is absolute/],
-			['a drive', [document(), { name: 'C:/evil.md', content: 'x' }], /absolute/],
-			[
-				'the same path twice',
-				[document(), { name: 'a.md', content: '1' }, { name: './a.md', content: '2' }],
-				/occurs twice/,
-			],
-			['two documents', [document(), document('other')], /occurs twice/],
-			[
-				'names that differ only in case',
-				[document(), { name: 'A.md', content: '1' }, { name: 'a.md', content: '2' }],
-				/same on some systems/,
-			],
-			['SKILL.md and skill.md', [document(), { ...document(), name: 'skill.md' }], /occurs twice|same on some/],
-			['two Unicode normal forms', [document(), { name: '\u00e9.md' }, { name: 'e\u0301.md' }], /occurs twice/],
-			['full-width letters', [document(), { name: 'ab.md' }, { name: '\uff41b.md' }], /same on some systems/],
-			[
-				'a path that is a file and a folder',
-				[document(), { name: 'a', content: '1' }, { name: 'a/b', content: '2' }],
-				/a file and a folder/,
-			],
-			['a hidden name', [document(), { name: 'a\u202Edm.exe', content: '1' }], /invisible/],
-			['a control character', [document(), { name: 'a\nb.md', content: '1' }], /invisible/],
-			['a long path', [document(), { name: `${'d'.repeat(200)}/${'e'.repeat(210)}`, content: '1' }], /longer than/],
-			['a deep path', [document(), { name: `${'d/'.repeat(17)}a`, content: '1' }], /deep/],
-			['201 more files', [document(), ...many], /202 files; at most 200/],
-			['9 MiB of zeros', [document(), { name: 'zeros', content: zeros }], /more than 8 MiB/],
-			['no document', [{ name: 'README.md', content: 'x' }], /no SKILL\.md/],
-			['a document that is a link', [{ name: 'SKILL.md', type: '2', target: 'other.md' }], /no SKILL\.md/],
-		]
-		for (const [what, files, says] of cases) {
-			refused(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says }, what)
-			refused(t, await sendTar(agent, files), { status: 400, code: 'skill_invalid', says }, what)
-		}
-		const zips: [ArchiveFile[], RegExp][] = [
-			[[document(), { name: 'a', content: zeros, size: 10 }], /too many bytes|more than 8|not match|inconsistent/i],
-			[[document(), { name: 'a', content: 'abc', size: 900 }], /cannot be read/],
-			[[document(), { name: 'a', content: 'abc', crc: 1 }], /checksum/],
-			[[document(), { name: 'a', content: 'abc', encrypted: true }], /encrypted/],
-		]
-		for (const [files, says] of zips)
-			refused(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says })
-		const good = [document(), { name: 'a.md', content: 'x'.repeat(5_000) }]
-		const tarBomb = gzipSync(Buffer.concat([tarOf(good).subarray(0, 2048), Buffer.alloc(300 * 1024 * 1024)]), {
-			level: 1,
-		})
-		for (const [bytes, type] of [
-			[zipOf(good).subarray(0, -10), 'application/zip'],
-			[tarGzOf(good).subarray(0, 90), 'application/gzip'],
-			[gzipSync(Buffer.from('x'.repeat(5_000))), 'application/gzip'],
-			[gzipSync(tarOf(good).subarray(0, 2000)), 'application/gzip'],
-			[gzipSync(tarGzOf(good)), 'application/gzip'],
-			[tarGzOf([document(), { name: 'a', content: 'x', size: 2 ** 32 }]), 'application/gzip'],
-			[tarBomb, 'application/gzip'],
-			[Buffer.from('PK\x03\x04'), 'application/zip'],
-			[Buffer.from('nothing'), 'application/zip'],
-		] as const)
-			refused(t, await send(agent, bytes, type), { status: 400, code: 'skill_invalid' })
-		refused(t, await send(agent, zipOf(good), 'image/png'), { status: 415, code: 'unsupported_media_type' })
-		refused(t, await send(agent, Buffer.alloc(13 * 1024 * 1024), 'application/zip'), {
-			status: 413,
-			code: 'payload_too_large',
-		})
-		t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
-	},
-)
+void t.test('an ambiguous archive, or one with a path outside its folder, is rejected', async (t) => {
+	const agent = await createAgent('hostile')
+	const many = Array.from({ length: 201 }, (_, n) => ({ name: `f/${n}.md`, content: 'x' }))
+	const zeros = Buffer.alloc(9 * 1024 * 1024)
+	const cases: [string, ArchiveFile[], RegExp][] = [
+		['a parent path', [document(), { name: '../evil.md', content: 'x' }], /invalid relative path|leads out/],
+		[
+			'a parent path within a path',
+			[document(), { name: 'a/../../evil.md', content: 'x' }],
+			/invalid relative path|leads out/,
+		],
+		['an absolute path', [document(), { name: '/etc/passwd', content: 'x' }], /absolute path|is absolute/],
+		['a drive', [document(), { name: 'C:/evil.md', content: 'x' }], /absolute/],
+		[
+			'the same path twice',
+			[document(), { name: 'a.md', content: '1' }, { name: './a.md', content: '2' }],
+			/occurs twice/,
+		],
+		['two documents', [document(), document('other')], /occurs twice/],
+		[
+			'names that differ only in case',
+			[document(), { name: 'A.md', content: '1' }, { name: 'a.md', content: '2' }],
+			/same on some systems/,
+		],
+		['SKILL.md and skill.md', [document(), { ...document(), name: 'skill.md' }], /occurs twice|same on some/],
+		['two Unicode normal forms', [document(), { name: '\u00e9.md' }, { name: 'e\u0301.md' }], /occurs twice/],
+		['full-width letters', [document(), { name: 'ab.md' }, { name: '\uff41b.md' }], /same on some systems/],
+		[
+			'a path that is a file and a folder',
+			[document(), { name: 'a', content: '1' }, { name: 'a/b', content: '2' }],
+			/a file and a folder/,
+		],
+		['a hidden name', [document(), { name: 'a\u202Edm.exe', content: '1' }], /invisible/],
+		['a control character', [document(), { name: 'a\nb.md', content: '1' }], /invisible/],
+		['a long path', [document(), { name: `${'d'.repeat(200)}/${'e'.repeat(210)}`, content: '1' }], /longer than/],
+		['a deep path', [document(), { name: `${'d/'.repeat(17)}a`, content: '1' }], /deep/],
+		['201 more files', [document(), ...many], /202 files; at most 200/],
+		['9 MiB of zeros', [document(), { name: 'zeros', content: zeros }], /more than 8 MiB/],
+		['no document', [{ name: 'README.md', content: 'x' }], /no SKILL\.md/],
+		['a document that is a link', [{ name: 'SKILL.md', type: '2', target: 'other.md' }], /no SKILL\.md/],
+	]
+	for (const [what, files, says] of cases) {
+		refused(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says }, what)
+		refused(t, await sendTar(agent, files), { status: 400, code: 'skill_invalid', says }, what)
+	}
+	const zips: [ArchiveFile[], RegExp][] = [
+		[[document(), { name: 'a', content: zeros, size: 10 }], /too many bytes|more than 8|not match|inconsistent/i],
+		[[document(), { name: 'a', content: 'abc', size: 900 }], /cannot be read/],
+		[[document(), { name: 'a', content: 'abc', crc: 1 }], /checksum/],
+		[[document(), { name: 'a', content: 'abc', encrypted: true }], /encrypted/],
+	]
+	for (const [files, says] of zips)
+		refused(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says })
+	const good = [document(), { name: 'a.md', content: 'x'.repeat(5_000) }]
+	const tarBomb = gzipSync(Buffer.concat([tarOf(good).subarray(0, 2048), Buffer.alloc(300 * 1024 * 1024)]), {
+		level: 1,
+	})
+	for (const [bytes, type] of [
+		[zipOf(good).subarray(0, -10), 'application/zip'],
+		[tarGzOf(good).subarray(0, 90), 'application/gzip'],
+		[gzipSync(Buffer.from('x'.repeat(5_000))), 'application/gzip'],
+		[gzipSync(tarOf(good).subarray(0, 2000)), 'application/gzip'],
+		[gzipSync(tarGzOf(good)), 'application/gzip'],
+		[tarGzOf([document(), { name: 'a', content: 'x', size: 2 ** 32 }]), 'application/gzip'],
+		[tarBomb, 'application/gzip'],
+		[Buffer.from('PK\x03\x04'), 'application/zip'],
+		[Buffer.from('nothing'), 'application/zip'],
+	] as const)
+		refused(t, await send(agent, bytes, type), { status: 400, code: 'skill_invalid' })
+	refused(t, await send(agent, zipOf(good), 'image/png'), { status: 415, code: 'unsupported_media_type' })
+	refused(t, await send(agent, Buffer.alloc(13 * 1024 * 1024), 'application/zip'), {
+		status: 413,
+		code: 'payload_too_large',
+	})
+	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
+})
 
 void t.test('links, devices and system files are not installed; the review lists links and devices', async (t) => {
 	const agent = await createAgent('links')

@@ -224,37 +224,34 @@ void t.test('a program cannot use undeclared primitives, hosts and secrets, even
 	t.notMatch(JSON.stringify(ada.stream.events), /not for skills|user:pw/)
 })
 
-void t.test(
-	'a program gets the secrets that it declares and its agent was granted, and they appear nowhere else',
-	async (t) => {
-		const ada = await follow(t, gateway, 'secretive')
-		const value = 'a value that must not show 4711'
-		const { id } = (await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'SKILL_KEY', value } })).body
-		const head = 'permissions: {secrets: [SKILL_KEY]}\nparameters: [{name: key, type: string}]'
-		const code = `
+void t.test('only the program gets the secrets that it declares and its agent was granted', async (t) => {
+	const ada = await follow(t, gateway, 'secretive')
+	const value = 'a value that must not show 4711'
+	const { id } = (await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'SKILL_KEY', value } })).body
+	const head = 'permissions: {secrets: [SKILL_KEY]}\nparameters: [{name: key, type: string}]'
+	const code = `
 	const own = await svc.secret('SKILL_KEY')
 	svc.log('the key is', own)
 	return { length: own.length, leak: own, same: args.key === own }`
-		await addSkill(gateway, 'secretive', programText('keyed', code, head))
-		await failsWith(t, ada, 'keyed', 'skill_failed', /SKILL_KEY/, { key: 'x' })
-		t.ok(ada.stream.events.some((event) => event.event_type === 'vault.denied'))
+	await addSkill(gateway, 'secretive', programText('keyed', code, head))
+	await failsWith(t, ada, 'keyed', 'skill_failed', /SKILL_KEY/, { key: 'x' })
+	t.ok(ada.stream.events.some((event) => event.event_type === 'vault.denied'))
 
-		await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'secretive', secret_id: id } })
-		const { end } = await use(ada, 'keyed', { key: '{{secret:SKILL_KEY}}' })
-		const { length, same, leak } = JSON.parse(String(end.payload.result))
-		t.strictSame([length, same], [value.length, true], 'a handle in the arguments is replaced by the value')
-		t.equal(leak, '[redacted:SKILL_KEY]')
-		const audit = (await gateway.request('GET', '/v1/audit?agent_id=secretive&limit=500')).body
-		t.notMatch(JSON.stringify([audit, ada.stream.events, await ada.read(String(end.run_id))]), value)
+	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'secretive', secret_id: id } })
+	const { end } = await use(ada, 'keyed', { key: '{{secret:SKILL_KEY}}' })
+	const { length, same, leak } = JSON.parse(String(end.payload.result))
+	t.strictSame([length, same], [value.length, true], 'a handle in the arguments is replaced by the value')
+	t.equal(leak, '[redacted:SKILL_KEY]')
+	const audit = (await gateway.request('GET', '/v1/audit?agent_id=secretive&limit=500')).body
+	t.notMatch(JSON.stringify([audit, ada.stream.events, await ada.read(String(end.run_id))]), value)
 
-		const inText = await gateway.request('POST', '/v1/agents/secretive/skills/install', {
-			body: { content: skillText('leaky', `The key is ${value}.`) },
-		})
-		t.equal(inText.status, 201, 'the response does not reveal that the text contains a secret')
-		const review = (await gateway.request('GET', `/v1/agents/secretive/skills/${inText.body.id}`)).body
-		t.match(review.markdown, value, 'the review returns the document unredacted')
-	},
-)
+	const inText = await gateway.request('POST', '/v1/agents/secretive/skills/install', {
+		body: { content: skillText('leaky', `The key is ${value}.`) },
+	})
+	t.equal(inText.status, 201, 'the response does not reveal that the text contains a secret')
+	const review = (await gateway.request('GET', `/v1/agents/secretive/skills/${inText.body.id}`)).body
+	t.match(review.markdown, value, 'the review returns the document unredacted')
+})
 
 void t.test('a skill that differs from the approved one does not run', async (t) => {
 	const ada = await follow(t, gateway, 'tampered')

@@ -84,27 +84,24 @@ void t.test('an approval requires the digest of the reviewed text', async (t) =>
 	refused(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
 })
 
-void t.test(
-	'a skill with the same name is a revision, which replaces the active one when it is approved',
-	async (t) => {
-		const agent = await createAgent('revisions')
-		const first = await addSkill(gateway, agent, skillText('notes', 'Old line.\nSame line.'))
-		const second = await installSkill(gateway, agent, skillText('notes', 'New \u200bline.\nSame line.'))
-		t.equal(second.status, 'quarantined')
-		t.not(second.id, first.id)
-		t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [{ id: first.id, name: 'notes' }])
+void t.test('a skill with the same name is a revision, which replaces the active one when approved', async (t) => {
+	const agent = await createAgent('revisions')
+	const first = await addSkill(gateway, agent, skillText('notes', 'Old line.\nSame line.'))
+	const second = await installSkill(gateway, agent, skillText('notes', 'New \u200bline.\nSame line.'))
+	t.equal(second.status, 'quarantined')
+	t.not(second.id, first.id)
+	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [{ id: first.id, name: 'notes' }])
 
-		const review = (await call('GET', `/v1/agents/${agent}/skills/${second.id}`)).body
-		t.equal(review.replaces, first.id)
-		t.match(review.diff, '\n-Old line.\n+New \\u{200b}line.\n Same line.')
-		t.equal((await call('GET', `/v1/agents/${agent}/skills/${first.id}`)).body.diff, null)
+	const review = (await call('GET', `/v1/agents/${agent}/skills/${second.id}`)).body
+	t.equal(review.replaces, first.id)
+	t.match(review.diff, '\n-Old line.\n+New \\u{200b}line.\n Same line.')
+	t.equal((await call('GET', `/v1/agents/${agent}/skills/${first.id}`)).body.diff, null)
 
-		await call('POST', `/v1/agents/${agent}/skills/${second.id}/approve`, { digest: review.digest })
-		t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [{ ...second, status: 'active' }])
-		const gone = await call('POST', `/v1/agents/${agent}/skills/${first.id}/approve`, { digest: review.digest })
-		refused(t, gone, { status: 404, code: 'not_found' }, 'the revision that was replaced')
-	},
-)
+	await call('POST', `/v1/agents/${agent}/skills/${second.id}/approve`, { digest: review.digest })
+	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [{ ...second, status: 'active' }])
+	const gone = await call('POST', `/v1/agents/${agent}/skills/${first.id}/approve`, { digest: review.digest })
+	refused(t, gone, { status: 404, code: 'not_found' }, 'the revision that was replaced')
+})
 
 void t.test('after concurrent approvals of revisions exactly one is active', async (t) => {
 	const agent = await createAgent('races')

@@ -360,36 +360,33 @@ void t.test('stopping an agent stops its sub-agents', async (t) => {
 	t.equal(model.calls.length, 6, 'no model call follows a stop')
 })
 
-void t.test(
-	'a run that fails stops its sub-agents; limits.tokens applies to a run and its sub-agents together',
-	async (t) => {
-		const { gateway, model } = useHeld(t)
-		const ada = await follow(t, gateway, 'ada', { config: { limits: { steps: 2 } } })
-		const top = await ada.start('top')
-		;(await model.called('top')).callTool(...wantsSpawn({ prompt: 'below', wait: false }))
-		const below = await child(ada, top)
-		await model.called('below')
-		;(await model.called('top', 2)).callTool('memory_stm_read', '{}')
-		t.match((await ada.ended(top)).payload, { code: 'limit_steps' })
-		t.equal((await ada.ended(below)).event_type, 'run.stopped')
+void t.test('a failed run stops its sub-agents; limits.tokens applies to all of them together', async (t) => {
+	const { gateway, model } = useHeld(t)
+	const ada = await follow(t, gateway, 'ada', { config: { limits: { steps: 2 } } })
+	const top = await ada.start('top')
+	;(await model.called('top')).callTool(...wantsSpawn({ prompt: 'below', wait: false }))
+	const below = await child(ada, top)
+	await model.called('below')
+	;(await model.called('top', 2)).callTool('memory_stm_read', '{}')
+	t.match((await ada.ended(top)).payload, { code: 'limit_steps' })
+	t.equal((await ada.ended(below)).event_type, 'run.stopped')
 
-		lend(t, offline)
-		const bob = await follow(t, offline, 'bob')
-		const alone = await bob.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
-		const inner = await child(bob, alone)
-		const total = async (run: string): Promise<number> => {
-			const { usage } = await bob.read(run)
-			return usage.input_tokens + usage.output_tokens
-		}
-		const [outerTokens, innerTokens] = [await total(alone), await total(inner)]
-		// Each run stays below this limit, but not both together.
-		const tokens = Math.max(outerTokens, innerTokens) + 10
-		t.ok(tokens < outerTokens + innerTokens)
-		const eve = await follow(t, offline, 'eve', { config: { limits: { tokens } } })
-		const run_id = await eve.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
-		t.match((await eve.ended(run_id)).payload, { finish_reason: 'limit_tokens' })
-	},
-)
+	lend(t, offline)
+	const bob = await follow(t, offline, 'bob')
+	const alone = await bob.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
+	const inner = await child(bob, alone)
+	const total = async (run: string): Promise<number> => {
+		const { usage } = await bob.read(run)
+		return usage.input_tokens + usage.output_tokens
+	}
+	const [outerTokens, innerTokens] = [await total(alone), await total(inner)]
+	// Each run stays below this limit, but not both together.
+	const tokens = Math.max(outerTokens, innerTokens) + 10
+	t.ok(tokens < outerTokens + innerTokens)
+	const eve = await follow(t, offline, 'eve', { config: { limits: { tokens } } })
+	const run_id = await eve.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
+	t.match((await eve.ended(run_id)).payload, { finish_reason: 'limit_tokens' })
+})
 
 void t.test('the tokens of failed sub-agents count toward limits.tokens', async (t) => {
 	const models = await startScriptedModels()

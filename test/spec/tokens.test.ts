@@ -206,21 +206,18 @@ void t.test('the bootstrap in token mode', async (t) => {
 	})
 })
 
-void t.test(
-	'the bootstrap is over once a local caller in loopback mode has created a token, also after a restart',
-	async (t) => {
-		const home = makeHome()
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		const open = await startGateway({ home })
-		const { token } = (await open.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })).body
-		await open.stop()
+void t.test('a first token in loopback mode ends the bootstrap, also after a restart', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const open = await startGateway({ home })
+	const { token } = (await open.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })).body
+	await open.stop()
 
-		const closed = await gatewayFor(t, { home, ...tokenMode })
-		const reply = await closed.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
-		refused(t, reply, { status: 401, code: 'unauthorized' })
-		t.equal((await closed.request('GET', '/v1/agents', { token })).status, 200, 'the token outlived the restart')
-	},
-)
+	const closed = await gatewayFor(t, { home, ...tokenMode })
+	const reply = await closed.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
+	refused(t, reply, { status: 401, code: 'unauthorized' })
+	t.equal((await closed.request('GET', '/v1/agents', { token })).status, 200, 'the token outlived the restart')
+})
 
 void t.test('creating a token requires the scope tokens:admin', async (t) => {
 	const gateway = await gatewayFor(t, tokenMode)
@@ -232,34 +229,31 @@ void t.test('creating a token requires the scope tokens:admin', async (t) => {
 	t.equal((await create(['*'], admin)).status, 201)
 })
 
-void t.test(
-	'until the first token exists, the log shows the set-up code, which one remote caller can use',
-	async (t) => {
-		const home = makeHome()
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		const env = { SVC_LOOPBACK: 'off', SVC_LOG_LEVEL: 'info' }
-		const codeIn = (log: string): string | undefined => /X-Setup-Code: ([A-Za-z0-9_-]{20})/.exec(log)?.[1]
-		const first = await spawnGateway(home, env)
-		const code = codeIn(first.errors()) ?? ''
-		t.not(code, '')
-		const create = (url: string) =>
-			send(`${url}/v1/auth/tokens`, 'POST', {
-				body: { scopes: ['*'] },
-				headers: { ...remote, 'x-setup-code': code },
-			})
-		const { status, body } = await create(first.url)
-		t.equal(status, 201)
-		refused(t, await create(first.url), { status: 401, code: 'unauthorized' }, 'a second time')
-		t.notOk(first.errors().includes(body.token), 'the log does not show the token')
-		await first.kill()
+void t.test('until a first token exists the log shows the set-up code, for one remote caller', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const env = { SVC_LOOPBACK: 'off', SVC_LOG_LEVEL: 'info' }
+	const codeIn = (log: string): string | undefined => /X-Setup-Code: ([A-Za-z0-9_-]{20})/.exec(log)?.[1]
+	const first = await spawnGateway(home, env)
+	const code = codeIn(first.errors()) ?? ''
+	t.not(code, '')
+	const create = (url: string) =>
+		send(`${url}/v1/auth/tokens`, 'POST', {
+			body: { scopes: ['*'] },
+			headers: { ...remote, 'x-setup-code': code },
+		})
+	const { status, body } = await create(first.url)
+	t.equal(status, 201)
+	refused(t, await create(first.url), { status: 401, code: 'unauthorized' }, 'a second time')
+	t.notOk(first.errors().includes(body.token), 'the log does not show the token')
+	await first.kill()
 
-		const second = await spawnGateway(home, env)
-		t.equal(codeIn(second.errors()), undefined, 'the log no longer shows a code')
-		t.equal(
-			(await send(`${second.url}/v1/agents`, 'GET', { token: body.token })).status,
-			200,
-			'the token survives kill -9',
-		)
-		await second.end()
-	},
-)
+	const second = await spawnGateway(home, env)
+	t.equal(codeIn(second.errors()), undefined, 'the log no longer shows a code')
+	t.equal(
+		(await send(`${second.url}/v1/agents`, 'GET', { token: body.token })).status,
+		200,
+		'the token survives kill -9',
+	)
+	await second.end()
+})

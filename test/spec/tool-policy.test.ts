@@ -204,35 +204,32 @@ void t.test('approve_always applies only to the same tool and arguments, until i
 	t.equal(executions('always').length, 2)
 })
 
-void t.test(
-	'of several calls, those without approval execute, and approvals are asked for one at a time',
-	async (t) => {
-		const agent = await follow(t, gateway, 'several', { config: { ...ask.config, provider: 'mock' } })
-		const call = (name: string, text: string) => ({ name, arguments: { text: `several ${text}` } })
-		const tools = [call('lab__other', 'a'), call('lab__read', 'b'), call('lab__other', 'c'), call('lab__write', 'd')]
-		model.on('several calls', { tools }, 'All done.')
-		const run_id = await agent.start('several calls')
-		const letters = (): string =>
-			executions('several')
-				.map(({ args }) => args.text.slice(-1))
-				.toSorted((a, b) => a.localeCompare(b))
-				.join('')
-		for (const [n, executed] of ['b', 'ab', 'abc'].entries()) {
-			await agent.heard(run_id, 'run.paused', n + 1)
-			await eventually(() => letters().length === executed.length)
-			t.equal(letters(), executed)
-			const open = (await agent.call('questions')).body
-			t.strictSame(
-				open.map(({ arguments: { text } }: Answer) => text),
-				[`several ${'acd'[n]}`],
-			)
-			await answer(agent, open[0], { answer: 'approve' })
-		}
-		await agent.ended(run_id)
-		t.equal(letters(), 'abcd')
-		t.match(await agent.read(run_id), { status: 'completed', answer: 'All done.' })
-	},
-)
+void t.test('calls without approval execute, and approvals of the others are requested one at a time', async (t) => {
+	const agent = await follow(t, gateway, 'several', { config: { ...ask.config, provider: 'mock' } })
+	const call = (name: string, text: string) => ({ name, arguments: { text: `several ${text}` } })
+	const tools = [call('lab__other', 'a'), call('lab__read', 'b'), call('lab__other', 'c'), call('lab__write', 'd')]
+	model.on('several calls', { tools }, 'All done.')
+	const run_id = await agent.start('several calls')
+	const letters = (): string =>
+		executions('several')
+			.map(({ args }) => args.text.slice(-1))
+			.toSorted((a, b) => a.localeCompare(b))
+			.join('')
+	for (const [n, executed] of ['b', 'ab', 'abc'].entries()) {
+		await agent.heard(run_id, 'run.paused', n + 1)
+		await eventually(() => letters().length === executed.length)
+		t.equal(letters(), executed)
+		const open = (await agent.call('questions')).body
+		t.strictSame(
+			open.map(({ arguments: { text } }: Answer) => text),
+			[`several ${'acd'[n]}`],
+		)
+		await answer(agent, open[0], { answer: 'approve' })
+	}
+	await agent.ended(run_id)
+	t.equal(letters(), 'abcd')
+	t.match(await agent.read(run_id), { status: 'completed', answer: 'All done.' })
+})
 
 void t.test('a destructive tool requires approval unless it is allowed', async (t) => {
 	const agent = await follow(t, gateway, 'erases')
@@ -273,7 +270,7 @@ void t.test('no other agent can approve a call, and arguments that are too long 
 })
 
 void t.test(
-	'a pattern of a wrong type is rejected, one that matches nothing causes a warning, and none is a regular expression',
+	'a pattern must be text, is no regular expression, and causes a warning if it matches nothing',
 	async (t) => {
 		const create = (name: string, tools: unknown) =>
 			gateway.request('POST', '/v1/agents', { body: { name, config: { tools } } })
@@ -311,36 +308,33 @@ void t.test('an approval that expires counts as refused, and the run continues',
 	t.strictSame((await gateway.request('GET', '/v1/agents/late/memory')).body.memories, [])
 })
 
-void t.test(
-	'after kill -9 before and after the answer, the call executes at most once, with the edited arguments',
-	async (t) => {
-		const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${config}`, files })
-		const file = join(home, 'lab.txt')
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		let running = await spawnGateway(home, { LAB_FILE: file })
-		t.teardown(() => running.kill())
-		const request = (method: string, path: string, body?: unknown) =>
-			send<Answer>(running.url + path, method, body === undefined ? {} : { body })
-		const restart = async (): Promise<void> => {
-			await running.kill()
-			running = await spawnGateway(home, { LAB_FILE: file })
-		}
-		await request('POST', '/v1/agents', { name: 'ada', ...ask })
-		const { run_id } = (
-			await request('POST', '/v1/agents/ada/runs', { prompt: promptFor('lab__write', { text: 'kill model' }) })
-		).body
-		const read = async (): Promise<Answer> => (await request('GET', `/v1/runs/${run_id}`)).body
-		const { question_id } = await eventually(async () => (await read()).question ?? false)
-		await restart()
-		t.match(await read(), { status: 'paused', question: { question_id, kind: 'approval' } })
-		const body = { answer: 'edit', arguments: { text: 'kill person' } }
-		t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 200 })
-		await restart()
-		await eventually(async () => (await read()).status === 'completed')
-		const executed = executions('kill', file)
-		t.ok(executed.length <= 1)
-		if (executed.length === 1) t.strictSame(executed, [{ name: 'lab__write', args: { text: 'kill person' } }])
-		else t.match((await read()).answer, /tool_interrupted/)
-		t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 409 })
-	},
-)
+void t.test('after kill -9 an approved call executes at most once, with the edited arguments', async (t) => {
+	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${config}`, files })
+	const file = join(home, 'lab.txt')
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	let running = await spawnGateway(home, { LAB_FILE: file })
+	t.teardown(() => running.kill())
+	const request = (method: string, path: string, body?: unknown) =>
+		send<Answer>(running.url + path, method, body === undefined ? {} : { body })
+	const restart = async (): Promise<void> => {
+		await running.kill()
+		running = await spawnGateway(home, { LAB_FILE: file })
+	}
+	await request('POST', '/v1/agents', { name: 'ada', ...ask })
+	const { run_id } = (
+		await request('POST', '/v1/agents/ada/runs', { prompt: promptFor('lab__write', { text: 'kill model' }) })
+	).body
+	const read = async (): Promise<Answer> => (await request('GET', `/v1/runs/${run_id}`)).body
+	const { question_id } = await eventually(async () => (await read()).question ?? false)
+	await restart()
+	t.match(await read(), { status: 'paused', question: { question_id, kind: 'approval' } })
+	const body = { answer: 'edit', arguments: { text: 'kill person' } }
+	t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 200 })
+	await restart()
+	await eventually(async () => (await read()).status === 'completed')
+	const executed = executions('kill', file)
+	t.ok(executed.length <= 1)
+	if (executed.length === 1) t.strictSame(executed, [{ name: 'lab__write', args: { text: 'kill person' } }])
+	else t.match((await read()).answer, /tool_interrupted/)
+	t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 409 })
+})
