@@ -1,4 +1,4 @@
-/** Fitting a request into a window, and asking again where it was too long all the same. */
+/** Fits a request into the window, and retries with a shorter one if the model still refuses it. */
 import t from 'tap'
 import type { Attachment, ChatMessage, RunOrder } from '../../core/protocol.ts'
 import { askFitted } from '../../sandbox/context/ask-fitted.ts'
@@ -31,7 +31,7 @@ function turnsOf(from: number, to: number, size = 1_000): ChatMessage[] {
 	])
 }
 
-function input(history: ChatMessage[], more: Partial<FitInput> = {}): FitInput {
+function input(history: ChatMessage[], change: Partial<FitInput> = {}): FitInput {
 	const prompt: Turn = { role: 'user', content: 'and now?' }
 	return {
 		system: 'You are Ada.',
@@ -43,11 +43,11 @@ function input(history: ChatMessage[], more: Partial<FitInput> = {}): FitInput {
 		budget: 6_000,
 		fill: 0.8,
 		factor: 1,
-		...more,
+		...change,
 	}
 }
 
-void t.test('recent turns are whole, older ones stubs, the oldest are named; nothing is over the budget', (t) => {
+void t.test('recent turns are whole, older ones stubs, the oldest are listed, all within the budget', (t) => {
 	const { request, items, tokens, fits, marks } = fit(input(turnsOf(0, 100)))
 	t.ok(fits && tokens <= 6_000)
 	t.strictSame(
@@ -73,7 +73,7 @@ void t.test('recent turns are whole, older ones stubs, the oldest are named; not
 	t.end()
 })
 
-void t.test('images leave a shrinking window oldest first, and are told in words; nothing is over the budget', (t) => {
+void t.test('in a shrinking window, descriptions replace the oldest images first, all within the budget', (t) => {
 	const image = (at: number): Attachment => ({
 		type: 'image',
 		blob: `sha256:${String(at).padStart(64, '0')}`,
@@ -97,7 +97,7 @@ void t.test('images leave a shrinking window oldest first, and are told in words
 	let before = all
 	for (const budget of [30_000, 20_000, 10_000, 6_000, 3_000, 1_000]) {
 		const { images, text } = shownAt(budget)
-		t.strictSame(images, before.slice(before.length - images.length), 'the newest are left')
+		t.strictSame(images, before.slice(before.length - images.length), 'the newest images remain')
 		for (const name of text.matchAll(/\[image \\"(photo \d+\.png)\\"/g)) t.notOk(images.includes(name[1] ?? ''))
 		before = images
 	}
@@ -106,14 +106,14 @@ void t.test('images leave a shrinking window oldest first, and are told in words
 	t.end()
 })
 
-void t.test('a cut lasts for many turns, and what lies before it need not be read', (t) => {
+void t.test('a cut lasts for many turns, and the turns before it need not be loaded', (t) => {
 	let marks = NO_MARKS
 	let cuts = 0
 	for (let turn = 10; turn < 210; turn++) {
 		const first = marks.from === null ? 0 : Number(marks.from.slice(1))
 		const fitted = fit(input(turnsOf(first, turn), { marks }))
 		const whole = fit(input(turnsOf(0, turn), { marks }))
-		t.strictSame(fitted.request, whole.request, 'the same with and without the turns before it')
+		t.strictSame(fitted.request, whole.request, 'the same with and without the turns before the cut')
 		if (fitted.marks !== marks) cuts++
 		marks = fitted.marks
 		t.ok(fitted.tokens <= 6_000)
@@ -142,19 +142,19 @@ void t.test('several medium results of one run, and a long prompt, fit together'
 	t.end()
 })
 
-void t.test('an estimate counts scripts and code as models do, and is corrected by what they report', (t) => {
+void t.test('an estimate counts scripts and code as models do, and is corrected by reported usage', (t) => {
 	t.ok(tokensIn('The quick brown fox jumps over the lazy dog.') >= 10)
 	t.ok(tokensIn('これは日本語の文です。') >= 11)
 	t.ok(tokensIn('{"a":[1,2,3]}') >= 9)
 	t.equal(tokensIn(''), 0)
-	t.ok(corrected(1, 1_000, 1_500) > 1.5, 'at once where it was too low')
+	t.ok(corrected(1, 1_000, 1_500) > 1.5, 'at once if it was too low')
 	const lower = corrected(1, 1_000, 700)
-	t.ok(lower < 1 && lower > 0.9, 'slowly where it was too high')
+	t.ok(lower < 1 && lower > 0.9, 'slowly if it was too high')
 	t.equal(corrected(1, 0, 700), 1)
 	t.end()
 })
 
-/** What `askFitted` takes, and what each `context.shrunk` said. */
+/** The arguments of `askFitted`, and the payloads of its `context.shrunk` events. */
 function askable(context_window: number) {
 	const history = turnsOf(0, 60)
 	const order = {
@@ -184,73 +184,73 @@ function answeredBy({ provider, model }: ModelOrder): ModelReply {
 	}
 }
 
-/** Asks a model that refuses requests of more turns than it `takes`; the limits are those that it is given then. */
+/** Asks a model that refuses requests of more than `maxTurns` turns; `limits`: the token limits that result. */
 function askerOf(context_window: number, message: string) {
 	const { order, request, io, shrunk } = askable(context_window)
 	const asked: number[] = []
-	const ask = async (takes: number) => {
+	const ask = async (maxTurns: number) => {
 		const [model] = order.models as [ModelOrder]
 		return askFitted(order, request, io, async (requestFor) => {
 			const { turns } = requestFor(model)
 			asked.push(turns.length)
-			if (turns.length > takes) return failed('context_too_long', message, { stated: statedLimit(message) })
+			if (turns.length > maxTurns) return failed('context_too_long', message, { stated: statedLimit(message) })
 			return answeredBy(model)
 		})
 	}
 	return { ask, asked, limits: () => shrunk.map(({ tokens }) => tokens) }
 }
 
-void t.test('a request that is too long for the model all the same is shortened until it is taken', async (t) => {
+void t.test('a request that the model refuses as too long is shortened until it is accepted', async (t) => {
 	const { ask, asked } = askerOf(60_000, 'The prompt is too long.')
 	const reply = await ask(100)
 	t.equal(reply.status, 'answered')
 	t.ok(asked.length > 1 && asked.length <= 4)
 	const before = asked.length
 	await ask(100)
-	t.equal(asked.length, before + 1, 'and later requests are as short')
+	t.equal(asked.length, before + 1, 'later requests are as short')
 	const never = await ask(0)
 	t.equal(never.status, 'failed')
-	t.equal(asked.length, before + 5, 'but three times at most')
+	t.equal(asked.length, before + 5, 'at most three retries')
 })
 
-void t.test('a request that is too long leaves its answer room in the window that the server states', async (t) => {
-	const told = (context_window: number, message: string) => {
+void t.test('a shortened request leaves room for the answer in the window that the server states', async (t) => {
+	const limitsFor = (context_window: number, message: string) => {
 		const { ask, limits } = askerOf(context_window, message)
 		return ask(100).then(limits)
 	}
 	const message = "This model's maximum context length is 8192 tokens."
-	t.strictSame(await told(60_000, message), [6_881])
-	t.strictSame(await told(4_096, message), [], 'the operator says less: it fits')
-	t.strictSame(await told(60_000, 'request (23000 tokens) exceeds the available context size (8192 tokens)'), [6_881])
-	// What the estimate takes for less than the window shrinks as where none is stated.
-	const [first = 0, second = 0] = await told(60_000, "This model's maximum context length is 50000 tokens.")
+	t.strictSame(await limitsFor(60_000, message), [6_881])
+	t.strictSame(await limitsFor(4_096, message), [], 'the operator set a smaller window: the request fits')
+	t.strictSame(
+		await limitsFor(60_000, 'request (23000 tokens) exceeds the available context size (8192 tokens)'),
+		[6_881],
+	)
+	// A request that is shorter than the stated window by our estimate shrinks as if no window was stated.
+	const [first = 0, second = 0] = await limitsFor(60_000, "This model's maximum context length is 50000 tokens.")
 	t.ok(first > 0 && first < 30_000, `${first}, ${second}`)
 })
 
-void t.test(
-	'an answer that the end of the window cuts off shortens the requests to the model that gave it',
-	async (t) => {
-		const { order, request, io, shrunk } = askable(60_000)
-		order.models.push({ provider: 'other', kind: 'openai', model: 'm', timeout_ms: 1, context_window: 60_000 })
-		const asked: number[] = []
-		const reply = await askFitted(order, request, io, async (requestFor) => {
-			const { turns } = requestFor(order.models[0] as ModelOrder)
-			const isCut = asked.push(turns.length) === 1
-			const usage = { input_tokens: 9_000, output_tokens: 5 }
-			const [content, finish_reason] = isCut ? ['', 'length' as const] : ['so', 'stop' as const]
-			return {
-				status: 'answered',
-				answer: { content, tool_calls: [], usage, provider: 'p', model: 'm', finish_reason },
-			}
-		})
-		t.match(reply, { status: 'answered', answer: { content: 'so', limit: 7_204 } })
-		t.match(shrunk, [{ provider: 'p', tokens: 7_204 }])
-		t.same(Object.keys(order.context?.limits ?? {}), ['p/m'])
-		t.ok((asked[1] ?? 0) < (asked[0] ?? 0), String(asked))
-	},
-)
+void t.test('an answer that the end of the window truncates shortens later requests to its model', async (t) => {
+	const { order, request, io, shrunk } = askable(60_000)
+	order.models.push({ provider: 'other', kind: 'openai', model: 'm', timeout_ms: 1, context_window: 60_000 })
+	const asked: number[] = []
+	const reply = await askFitted(order, request, io, async (requestFor) => {
+		const { turns } = requestFor(order.models[0] as ModelOrder)
+		const isCut = asked.push(turns.length) === 1
+		const usage = { input_tokens: 9_000, output_tokens: 5 }
+		const [content, finish_reason] = isCut ? ['', 'length' as const] : ['so', 'stop' as const]
+		return {
+			status: 'answered',
+			answer: { content, tool_calls: [], usage, provider: 'p', model: 'm', finish_reason },
+		}
+	})
+	t.match(reply, { status: 'answered', answer: { content: 'so', limit: 7_204 } })
+	t.match(shrunk, [{ provider: 'p', tokens: 7_204 }])
+	t.same(Object.keys(order.context?.limits ?? {}), ['p/m'])
+	t.ok((asked[1] ?? 0) < (asked[0] ?? 0), String(asked))
+})
 
-void t.test('an answer of a fallback is not taken for that of the last model', async (t) => {
+void t.test('an answer of a fallback does not count as the answer of the last model', async (t) => {
 	const { order, request, io, shrunk } = askable(60_000)
 	order.models.push({ provider: 'other', kind: 'openai', model: 'm', timeout_ms: 1 })
 	// The last model refuses; for the shorter request, the first one answers.
@@ -266,7 +266,7 @@ void t.test('an answer of a fallback is not taken for that of the last model', a
 	t.match(reply, { status: 'answered', answer: { provider: 'p', limit: undefined } })
 })
 
-void t.test('settings that limit the length of an answer are known by each of their names', (t) => {
+void t.test('the limit of an answer is read from each setting that has one', (t) => {
 	const order: ModelOrder = { provider: 'p', kind: 'openai', model: 'm', timeout_ms: 1, context_window: 32_768 }
 	t.equal(answerBound(order), undefined)
 	t.equal(longestAnswer(order), 4_096)
@@ -284,11 +284,11 @@ void t.test('settings that limit the length of an answer are known by each of th
 	}
 	for (const num_predict of [-1, -2])
 		t.equal(answerBound({ ...order, extra_body: { options: { num_predict } } }), undefined)
-	t.equal(longestAnswer({ ...order, extra_body: { max_tokens: 30_000 } }), 16_384, 'half of the window at most')
+	t.equal(longestAnswer({ ...order, extra_body: { max_tokens: 30_000 } }), 16_384, 'at most half of the window')
 	t.end()
 })
 
-void t.test('servers state the window, and how long a request is, in many ways', (t) => {
+void t.test('the window and the length of a request are read from many error messages', (t) => {
 	const request = 9_000
 	for (const [message, stated] of [
 		[
@@ -324,7 +324,7 @@ void t.test('servers state the window, and how long a request is, in many ways',
 	t.end()
 })
 
-void t.test('a request that cannot be shortened fails with what its model says', async (t) => {
+void t.test('a request that cannot be shortened fails with the message of the model', async (t) => {
 	for (const factor of [0.5, 1, 3]) {
 		const order = {
 			run_id: 'z',

@@ -1,4 +1,4 @@
-/** The form of an answer: how providers are told, and what is checked. */
+/** The form of an answer: its fields in the requests of each provider, and the check of answers. */
 import t from 'tap'
 import type { AnswerForm, ModelOrder } from '../../sandbox/order.ts'
 import { problemsIn } from '../../sandbox/form/check-json.ts'
@@ -12,12 +12,12 @@ import type { ModelRequest } from '../../sandbox/models/provider.ts'
 
 const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
 const json: AnswerForm = { json: { name: 'one', schema, strict: true } }
-const order = (more: Partial<ModelOrder> = {}): ModelOrder => ({
+const order = (change: Partial<ModelOrder> = {}): ModelOrder => ({
 	provider: 'p',
 	kind: 'openai',
 	model: 'gemini-3',
 	timeout_ms: 1_000,
-	...more,
+	...change,
 })
 const request = (form: AnswerForm, ...names: string[]): ModelRequest => ({
 	system: null,
@@ -26,7 +26,7 @@ const request = (form: AnswerForm, ...names: string[]): ModelRequest => ({
 	form,
 })
 
-void t.test('every kind of provider gets JSON in its own words', async (t) => {
+void t.test('a JSON form uses the fields of each kind of provider', async (t) => {
 	t.match(bodyOf(order(), request(json)), {
 		response_format: { type: 'json_schema', json_schema: { name: 'one', schema, strict: true } },
 	})
@@ -42,11 +42,11 @@ void t.test('every kind of provider gets JSON in its own words', async (t) => {
 		generationConfig: { responseMimeType: 'application/json', responseJsonSchema: schema },
 	})
 	t.match(chatBody(order(), request(json), {}), { format: schema })
-	t.notOk('format' in chatBody(order(), request(json, 'x'), {}), 'beside tools Ollama would call none')
+	t.notOk('format' in chatBody(order(), request(json, 'x'), {}), 'with a format Ollama would call no tool')
 	t.notOk('response_format' in bodyOf(order(), request(json), { json: false }))
 })
 
-void t.test('every kind of provider can be made to call a tool', async (t) => {
+void t.test('a forced tool call uses the fields of each kind of provider', async (t) => {
 	const one: AnswerForm = { call: ['x'] }
 	const two: AnswerForm = { call: ['x', 'y'] }
 	t.match(bodyOf(order(), request(one, 'x')), { tool_choice: { type: 'function', function: { name: 'x' } } })
@@ -55,7 +55,7 @@ void t.test('every kind of provider can be made to call a tool', async (t) => {
 	const thinks = order({ params: { reasoning_effort: 'high', parallel_tool_calls: false } })
 	const body = messageBody(thinks, request(one, 'x'), {})
 	t.strictSame(body.tool_choice, { type: 'tool', name: 'x', disable_parallel_tool_use: true })
-	t.notOk('thinking' in body, 'a model that thinks cannot be made to')
+	t.notOk('thinking' in body, 'a model that thinks cannot be forced')
 	t.strictSame(messageBody(order(), request(two, 'x', 'y'), {}).tool_choice, { type: 'any' })
 	t.match(contentBody(order(), request(two, 'x', 'y'), {}), {
 		toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['x', 'y'] } },
@@ -64,7 +64,7 @@ void t.test('every kind of provider can be made to call a tool', async (t) => {
 		t.notOk('tool_choice' in bodyOf(order(), request(one, 'x'), traits))
 })
 
-void t.test('JSON is checked by its schema', async (t) => {
+void t.test('JSON is validated against its schema', async (t) => {
 	const tree = {
 		$defs: { node: { type: 'object', properties: { next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } } } },
 		$ref: '#/$defs/node',
@@ -102,7 +102,7 @@ void t.test('JSON is checked by its schema', async (t) => {
 	for (const [given, value, problems] of cases) t.strictSame(problemsIn(value, given), problems, JSON.stringify(given))
 })
 
-void t.test('what is not checked makes no valid value wrong', async (t) => {
+void t.test('keywords that are not checked make no valid value invalid', async (t) => {
 	const cases: [schema: unknown, value: unknown][] = [
 		[{ not: { type: 'string', pattern: '^x' } }, 'a'],
 		[{ not: { required: ['a'], properties: { a: { format: 'uri' } } } }, { a: 'b' }],
@@ -125,10 +125,10 @@ void t.test('what is not checked makes no valid value wrong', async (t) => {
 	t.strictSame(problemsIn(1, { oneOf: [{ type: 'string', pattern: '^a' }, { type: 'string' }] }), none)
 	t.strictSame(problemsIn('a', { oneOf: [{ minLength: 1 }, { const: 'a' }, { pattern: '^b' }] }), none)
 	const long = Array.from({ length: 150_000 }, () => 1)
-	t.strictSame(problemsIn(long, { not: { items: { type: 'integer' } } }), [], 'too long to be checked')
+	t.strictSame(problemsIn(long, { not: { items: { type: 'integer' } } }), [], 'too long to check')
 })
 
-void t.test('schemas that never end are left', async (t) => {
+void t.test('endless schemas are not followed', async (t) => {
 	t.strictSame(problemsIn(1, { $ref: '#' }), [])
 	const many = { anyOf: Array.from({ length: 9 }, () => ({ $ref: '#' })) }
 	t.strictSame(problemsIn(1, many), [])
@@ -139,7 +139,7 @@ void t.test('schemas that never end are left', async (t) => {
 	t.equal(problemsIn(long, { items: { type: 'number' } }).length, 5)
 })
 
-void t.test('a check has an end, whatever its schema makes it look through', async (t) => {
+void t.test('the cost of a check is bounded, whatever its schema contains', async (t) => {
 	const names = Array.from({ length: 10_000 }, (_, at) => `n${at}`)
 	const fields = Object.fromEntries(names.slice(0, 2_000).map((name) => [name, 1]))
 	const numbers = Array.from({ length: 2_000 }, () => 1)
@@ -149,10 +149,10 @@ void t.test('a check has an end, whatever its schema makes it look through', asy
 		'a long list of types': [numbers, { items: { type: names.map(() => 'number') } }],
 		'a long string': ['€'.repeat(500_000), { allOf: names.slice(0, 500).map(() => ({ maxLength: 500_000 })) }],
 		'many fields': [fields, { allOf: names.slice(0, 2_000).map(() => ({ properties: { n1: {} } })) }],
-		'many required ones': [numbers.map(() => ({})), { items: { anyOf: [{ required: names }, {}] } }],
+		'many required fields': [numbers.map(() => ({})), { items: { anyOf: [{ required: names }, {}] } }],
 	}
-	// As many checks as there are at most.
-	const most = () => problemsIn(Array.from({ length: 110_000 }), { items: { type: ['string', 'null', 'number'] } })
+	// The largest number of checks that one validation makes.
+	const reference = () => problemsIn(Array.from({ length: 110_000 }), { items: { type: ['string', 'null', 'number'] } })
 	for (const [what, [value, schema]] of Object.entries(cases))
-		await costs(t, what, { work: () => problemsIn(value, schema), reference: most, times: 40, floor: 20 })
+		await costs(t, what, { work: () => problemsIn(value, schema), reference, times: 40, floor: 20 })
 })

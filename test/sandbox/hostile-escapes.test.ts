@@ -1,5 +1,5 @@
 import t from 'tap'
-import { attack } from './hostile/attack.ts'
+import { runHostile } from './hostile/attack.ts'
 import { escapes } from './hostile/escapes.ts'
 
-void t.test('programs that want out', (t) => attack(t, escapes))
+void t.test('hostile programs cannot escape', (t) => runHostile(t, escapes))

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { attack } from './hostile/attack.ts'
+import { runHostile } from './hostile/attack.ts'
 import { loops } from './hostile/loops.ts'
 
-void t.test('programs that do not want to end', (t) => attack(t, loops, { every: 2 }))
+void t.test('hostile programs cannot run forever', (t) => runHostile(t, loops, { every: 2 }))

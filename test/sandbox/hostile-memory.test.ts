@@ -1,5 +1,5 @@
 import t from 'tap'
-import { attack } from './hostile/attack.ts'
+import { runHostile } from './hostile/attack.ts'
 import { memory } from './hostile/memory.ts'
 
-void t.test('programs that want all memory there is', (t) => attack(t, memory, { every: 2 }))
+void t.test('hostile programs cannot exhaust memory', (t) => runHostile(t, memory, { every: 2 }))

@@ -1,4 +1,4 @@
-/** Texts of users and models are read in time that grows with their length only: a thread executes many runs. */
+/** Texts of users and models are parsed in linear time, since a thread executes many runs. */
 import t from 'tap'
 import { withoutOwnTags } from '../../sandbox/context/own-tags.ts'
 import { callsInText } from '../../sandbox/models/text-calls.ts'
@@ -28,7 +28,7 @@ for (const [what, [read, texts]] of Object.entries(readers))
 	void t.test(what, async (t) => {
 		for (const textOf of texts) {
 			const [short, long] = [textOf(' '.repeat(LENGTH / 8)), textOf(' '.repeat(LENGTH))]
-			// As much text at once as in eight pieces: with squares it would take eight times the time.
+			// As much text as in the eight short ones: in quadratic time it would take eight times as long.
 			await costs(t, textOf(' … '), {
 				work: () => read(long),
 				reference: () => {

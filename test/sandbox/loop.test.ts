@@ -7,8 +7,8 @@ import type { AskModel } from '../../sandbox/ask-model.ts'
 import type { Link } from '../../sandbox/link.ts'
 import type { ModelReply, ModelRequest } from '../../sandbox/models/provider.ts'
 
-void t.test('an answer without tool calls completes the run and is not journalled by a call', async (t) => {
-	const world = makeWorld([say('Hello.')])
+void t.test('an answer without tool calls completes the run without a separate journal step', async (t) => {
+	const world = makeWorld([text('Hello.')])
 	const outcome = await world.run()
 	t.match(outcome, {
 		status: 'completed',
@@ -18,8 +18,8 @@ void t.test('an answer without tool calls completes the run and is not journalle
 	t.strictSame(world.calls, [])
 })
 
-void t.test('the model gets the persona, the earlier turns, the prompt and the tools', async (t) => {
-	const world = makeWorld([say('Yes.')])
+void t.test('a request contains the persona, the earlier turns, the prompt and the tools', async (t) => {
+	const world = makeWorld([text('Yes.')])
 	const history = [
 		{ role: 'user' as const, content: 'Before?' },
 		{ role: 'assistant' as const, content: 'Before.' },
@@ -39,7 +39,7 @@ void t.test('the model gets the persona, the earlier turns, the prompt and the t
 })
 
 void t.test('an answer with tool calls is durable before the first tool is called', async (t) => {
-	const world = makeWorld([call('a'), say('Done.')])
+	const world = makeWorld([call('a'), text('Done.')])
 	const durable = Promise.withResolvers<null>()
 	world.onModel = () => durable.promise
 	const running = world.run()
@@ -50,8 +50,8 @@ void t.test('an answer with tool calls is durable before the first tool is calle
 	t.strictSame(world.calls, ['model', 'tool a'])
 })
 
-void t.test('the tool calls of one answer are made in order, one after another', async (t) => {
-	const world = makeWorld([call('a', 'b', 'c'), say('Done.')])
+void t.test('the tool calls of an answer run in order, one at a time', async (t) => {
+	const world = makeWorld([call('a', 'b', 'c'), text('Done.')])
 	let atOnce = 0
 	world.onTool = async (id) => {
 		t.equal(++atOnce, 1)
@@ -73,34 +73,38 @@ void t.test('the tool calls of one answer are made in order, one after another',
 })
 
 void t.test(
-	'a run goes on from every prefix of its journal to the same end and repeats no finished step',
+	'a run continues from any prefix of its journal to the same outcome, and repeats no finished step',
 	async (t) => {
-		const script = [call('a'), call('b', 'c'), call('d'), say('The end.')]
-		const whole = makeWorld(script)
-		const end = await whole.run()
-		t.equal(whole.journal.length, 7)
-		for (let length = 0; length <= whole.journal.length; length++) {
-			const rest = makeWorld(script)
-			rest.journal.push(...whole.journal.slice(0, length))
-			t.strictSame(await rest.run(), end, `after ${length} steps the outcome is the same`)
-			t.strictSame(rest.journal, whole.journal, `after ${length} steps the journal becomes the same`)
-			t.strictSame(rest.calls, whole.calls.slice(length), `after ${length} steps only the rest is done`)
-			t.strictSame(rest.requests.at(-1), whole.requests.at(-1), `after ${length} steps the model sees the same`)
+		const script = [call('a'), call('b', 'c'), call('d'), text('The end.')]
+		const complete = makeWorld(script)
+		const outcome = await complete.run()
+		t.equal(complete.journal.length, 7)
+		for (let length = 0; length <= complete.journal.length; length++) {
+			const resumed = makeWorld(script)
+			resumed.journal.push(...complete.journal.slice(0, length))
+			t.strictSame(await resumed.run(), outcome, `the same outcome after ${length} steps`)
+			t.strictSame(resumed.journal, complete.journal, `the same journal after ${length} steps`)
+			t.strictSame(
+				resumed.calls,
+				complete.calls.slice(length),
+				`only unfinished steps are executed after ${length} steps`,
+			)
+			t.strictSame(resumed.requests.at(-1), complete.requests.at(-1), `the same request after ${length} steps`)
 		}
 	},
 )
 
-void t.test('a journal that ends with a final answer completes the run without asking again', async (t) => {
+void t.test('a journal that ends with a final answer completes the run without a model call', async (t) => {
 	const world = makeWorld([])
-	world.journal.push({ kind: 'model', answer: say('Done before.') })
+	world.journal.push({ kind: 'model', answer: text('Done before.') })
 	t.match(await world.run(), { status: 'completed', answer: { content: 'Done before.' }, usage: { input_tokens: 10 } })
 	t.strictSame(world.requests, [])
 })
 
 void t.test(
-	'a tool that waits for an answer pauses the run, and the answer lets it go on behind the call',
+	'a tool that waits for an answer pauses the run, which continues after that call once it is answered',
 	async (t) => {
-		const world = makeWorld([call('a', 'ask', 'b'), say('Done.')])
+		const world = makeWorld([call('a', 'ask', 'b'), text('Done.')])
 		world.onTool = (id) =>
 			Promise.resolve(id === 'ask' ? { status: 'paused', waits_for: 'q1' } : { status: 'done', ok: true, content: id })
 		t.strictSame(await world.run(), { status: 'paused', waits_for: 'q1' })
@@ -110,19 +114,19 @@ void t.test(
 	},
 )
 
-void t.test('a failed tool is a result that the model sees', async (t) => {
-	const world = makeWorld([call('a'), say('I see.')])
+void t.test('the model sees the result of a failed tool', async (t) => {
+	const world = makeWorld([call('a'), text('I see.')])
 	world.onTool = () => Promise.resolve({ status: 'done', ok: false, content: '{"error":{"code":"tool_failed"}}' })
 	t.match(await world.run(), { status: 'completed' })
 	t.match(world.requests[1]?.turns.at(-1), { role: 'tool', ok: false, content: '{"error":{"code":"tool_failed"}}' })
 })
 
-void t.test('call ids that a server uses again become unique within the run', async (t) => {
+void t.test('call ids that a server reuses become unique within the run', async (t) => {
 	const world = makeWorld([
 		call('x', 'x'),
 		call('x'),
 		answer('', [{ id: '', name: 'tool', arguments: '{}' }]),
-		say('Done.'),
+		text('Done.'),
 	])
 	await world.run()
 	const ids = world.journal.flatMap((step) =>
@@ -138,31 +142,30 @@ void t.test('call ids that a server uses again become unique within the run', as
 	)
 })
 
-void t.test('calls of the client end the run, behind the calls beside them that the run makes itself', async (t) => {
+void t.test('calls of client tools end the run, after the other calls of the answer were executed', async (t) => {
 	const named = (...names: string[]) => names.map((name) => ({ id: name, name, arguments: '{}' }))
 	const both = answer('Wait.', named('theirs', 'tool', 'theirs_too'))
 	const clients = { client_tools: ['theirs', 'theirs_too'] }
 
-	const only = makeWorld([answer('', named('theirs'))])
-	const ended = await only.run(clients)
-	t.match(ended, { status: 'completed', answer: { tool_calls: named('theirs') } })
-	t.strictSame(only.calls, [])
+	const clientOnly = makeWorld([answer('', named('theirs'))])
+	t.match(await clientOnly.run(clients), { status: 'completed', answer: { tool_calls: named('theirs') } })
+	t.strictSame(clientOnly.calls, [])
 
-	const again = makeWorld([both])
-	t.match(await again.run({ ...clients, limits: { steps: 1, tokens: 15, wall_time_s: 60 } }), {
+	const mixed = makeWorld([both])
+	t.match(await mixed.run({ ...clients, limits: { steps: 1, tokens: 15, wall_time_s: 60 } }), {
 		status: 'completed',
 		answer: { content: '', tool_calls: named('theirs', 'theirs_too') },
 		usage: { input_tokens: 10, output_tokens: 5 },
 	})
-	t.strictSame(again.calls, ['model', 'tool tool'])
-	t.match(again.journal[0], { kind: 'model', answer: { content: 'Wait.', tool_calls: named('tool') } })
+	t.strictSame(mixed.calls, ['model', 'tool tool'])
+	t.match(mixed.journal[0], { kind: 'model', answer: { content: 'Wait.', tool_calls: named('tool') } })
 
-	const one = makeWorld([both])
-	t.match(await one.run({ ...clients, one_call: true }), { answer: { tool_calls: named('theirs') } })
+	const single = makeWorld([both])
+	t.match(await single.run({ ...clients, one_call: true }), { answer: { tool_calls: named('theirs') } })
 })
 
-void t.test('what was said since the prompt stands behind it, and its call ids are taken', async (t) => {
-	const world = makeWorld([call('a'), say('Done.')])
+void t.test('messages since the prompt follow it, and their call ids are not reused', async (t) => {
+	const world = makeWorld([call('a'), text('Done.')])
 	await world.run({
 		since: [
 			{ role: 'assistant', content: '', tool_calls: [{ id: 'a', name: 'theirs', arguments: '{}' }] },
@@ -181,39 +184,36 @@ void t.test('what was said since the prompt stands behind it, and its call ids a
 	t.not(world.calls[1], 'tool a')
 })
 
-void t.test(
-	'an answer at the end of that is followed by a remark, also when the run continues elsewhere',
-	async (t) => {
-		const since = [{ role: 'assistant' as const, content: 'Once upon a time' }]
-		const world = makeWorld([call('a'), say(' there was.')])
-		world.journal.push({ kind: 'model', answer: call('a') }, { kind: 'tool', call_id: 'a', ok: true, content: 'found' })
-		t.match(await world.run({ since }), { status: 'completed', answer: { content: ' there was.' } })
-		t.match(
-			world.requests.map(({ turns }) => turns),
+void t.test('a remark follows an answer that ends these messages, also when the run is resumed', async (t) => {
+	const since = [{ role: 'assistant' as const, content: 'Once upon a time' }]
+	const world = makeWorld([call('a'), text(' there was.')])
+	world.journal.push({ kind: 'model', answer: call('a') }, { kind: 'tool', call_id: 'a', ok: true, content: 'found' })
+	t.match(await world.run({ since }), { status: 'completed', answer: { content: ' there was.' } })
+	t.match(
+		world.requests.map(({ turns }) => turns),
+		[
 			[
-				[
-					{ role: 'user', content: 'Go.' },
-					{ role: 'assistant', content: 'Once upon a time' },
-					{
-						role: 'user',
-						content: /^\[Remark of the gateway: .* continue exactly where it ended, and repeat nothing\.\]$/,
-					},
-					{ role: 'assistant', tool_calls: [{ id: 'a' }] },
-					{ role: 'tool', content: 'found' },
-				],
+				{ role: 'user', content: 'Go.' },
+				{ role: 'assistant', content: 'Once upon a time' },
+				{
+					role: 'user',
+					content: /^\[Remark of the gateway: .* continue exactly where it ended, and repeat nothing\.\]$/,
+				},
+				{ role: 'assistant', tool_calls: [{ id: 'a' }] },
+				{ role: 'tool', content: 'found' },
 			],
-		)
-		t.equal(world.requests[0]?.turns.length, 5)
+		],
+	)
+	t.equal(world.requests[0]?.turns.length, 5)
 
-		const formed = makeWorld([say('{}')])
-		await formed.run({ since, form: { json: { name: 'answer' } } })
-		t.match(formed.requests[0]?.turns.at(-1), { role: 'user', content: /Give it again in the form/ })
-	},
-)
+	const formed = makeWorld([text('{}')])
+	await formed.run({ since, form: { json: { name: 'answer' } } })
+	t.match(formed.requests[0]?.turns.at(-1), { role: 'user', content: /Give it again in the form/ })
+})
 
 void t.test('limits', async (t) => {
-	void t.test('the last of the model calls has no tools, and its answer ends the run', async (t) => {
-		const world = makeWorld([call('a'), call('b'), say('As far as I came.')])
+	void t.test('the last model call has no tools, and its answer ends the run', async (t) => {
+		const world = makeWorld([call('a'), call('b'), text('As far as I came.')])
 		const tools = [{ name: 'tool', description: '', parameters: {} }]
 		const limits = { steps: 3, tokens: 1_000, wall_time_s: 60 }
 		t.match(await world.run({ tools, limits }), {
@@ -233,8 +233,8 @@ void t.test('limits', async (t) => {
 		})
 	})
 
-	void t.test('a last call that wants tools all the same fails the run with the limit', async (t) => {
-		const world = makeWorld([call('a'), call('b'), say('Never said.')])
+	void t.test('a last call that calls tools nevertheless fails the run with the limit', async (t) => {
+		const world = makeWorld([call('a'), call('b'), text('Never said.')])
 		const outcome = await world.run({ limits: { steps: 2, tokens: 1_000, wall_time_s: 60 } })
 		t.match(outcome, {
 			status: 'failed',
@@ -251,40 +251,40 @@ void t.test('limits', async (t) => {
 					? { status: 'answered', answer: call('a') }
 					: { status: 'failed', failure: { code: 'model_unavailable', message: 'away', retryable: false } },
 			)
-		const gone = await failing.run({ limits: { steps: 2, tokens: 1_000, wall_time_s: 60 } })
-		t.match(gone, { error: { code: 'limit_steps', message: /its last call failed: away/ } })
+		const lastFailed = await failing.run({ limits: { steps: 2, tokens: 1_000, wall_time_s: 60 } })
+		t.match(lastFailed, { error: { code: 'limit_steps', message: /its last call failed: away/ } })
 	})
 
-	void t.test('a run whose first call is its only one gets tools', async (t) => {
+	void t.test('a run limited to one model call has tools in it', async (t) => {
 		const limits = { steps: 1, tokens: 1_000, wall_time_s: 60 }
-		t.match(await makeWorld([say('Hi.')]).run({ limits }), { status: 'completed', answer: { content: 'Hi.' } })
+		t.match(await makeWorld([text('Hi.')]).run({ limits }), { status: 'completed', answer: { content: 'Hi.' } })
 		const world = makeWorld([call('a')])
 		t.match(await world.run({ limits }), { status: 'failed', error: { code: 'limit_steps' } })
 		t.strictSame(world.calls, ['model', 'tool a'])
 	})
 
-	void t.test('tokens of the journal and since leave one last call', async (t) => {
-		const world = makeWorld([call('a'), call('b'), say('Enough.')])
+	void t.test('the tokens of the journal count, and one last call follows the limit', async (t) => {
+		const world = makeWorld([call('a'), call('b'), text('Enough.')])
 		world.journal.push({ kind: 'model', answer: call('a') }, { kind: 'tool', call_id: 'a', ok: true, content: '' })
 		const outcome = await world.run({ limits: { steps: 50, tokens: 30, wall_time_s: 60 } })
 		t.match(outcome, { status: 'completed', ended_by: 'limit_tokens', usage: { input_tokens: 30, output_tokens: 15 } })
 		t.strictSame(world.calls, ['model', 'tool b', 'remark'])
 
-		const none = makeWorld([say('Never said.')])
-		const refused = await none.run({ limits: { steps: 50, tokens: 30, wall_time_s: 60 }, tokens_elsewhere: 30 })
+		const spent = makeWorld([text('Never said.')])
+		const refused = await spent.run({ limits: { steps: 50, tokens: 30, wall_time_s: 60 }, tokens_elsewhere: 30 })
 		t.match(message(refused), /used 30 tokens, its limit is 30; raise config\.limits\.tokens/)
-		t.strictSame(none.requests, [])
+		t.strictSame(spent.requests, [])
 	})
 
 	void t.test('the model is told once that a limit is near', async (t) => {
 		const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
-		const world = makeWorld([...ids.map((id) => call(id)), say('Done.')])
+		const world = makeWorld([...ids.map((id) => call(id)), text('Done.')])
 		t.match(await world.run({ limits: { steps: 10, tokens: 1_000, wall_time_s: 60 } }), { ended_by: 'limit_steps' })
 		const remarks = world.journal.flatMap((step) => (step.kind === 'remark' ? [step.content] : []))
 		t.equal(remarks.length, 2)
 		t.match(remarks, [/^This run has made 8 of its 10 model calls/, /^This is the last call/])
 
-		const spending = makeWorld([...ids.map((id) => call(id)), say('Done.')])
+		const spending = makeWorld([...ids.map((id) => call(id)), text('Done.')])
 		t.match(await spending.run({ limits: { steps: 50, tokens: 151, wall_time_s: 60 } }), { status: 'completed' })
 		t.match(
 			spending.journal.flatMap((step) => (step.kind === 'remark' ? [step.content] : [])),
@@ -292,8 +292,8 @@ void t.test('limits', async (t) => {
 		)
 	})
 
-	void t.test('the last of the time is kept for a last call', async (t) => {
-		const world = makeWorld([call('a'), say('In a hurry.')])
+	void t.test('the last part of the wall time is reserved for a last call', async (t) => {
+		const world = makeWorld([call('a'), text('In a hurry.')])
 		const limits = { steps: 50, tokens: 1_000, wall_time_s: 1_000 }
 		t.match(await world.run({ limits, remaining_ms: 90_000 }), {
 			status: 'completed',
@@ -302,7 +302,7 @@ void t.test('limits', async (t) => {
 		})
 	})
 
-	void t.test('wall time aborts the model call under way', async (t) => {
+	void t.test('the wall time limit aborts the current model call', async (t) => {
 		const world = makeWorld([])
 		world.ask = (_request, { signal }) =>
 			new Promise((resolve) =>
@@ -315,15 +315,15 @@ void t.test('limits', async (t) => {
 		t.match(message(outcome), /limit of 7 s; raise config\.limits\.wall_time_s/)
 	})
 
-	void t.test('time for which a tool waited for a person does not count', async (t) => {
-		const world = makeWorld([call('a'), say('Done.')])
+	void t.test('the time for which a tool waits for a person does not count', async (t) => {
+		const world = makeWorld([call('a'), text('Done.')])
 		world.onTool = async () => {
 			await pause(1_600)
 			return { status: 'done', ok: true, content: '', waited_ms: 10_000 }
 		}
-		// More than a machine that is busy takes until the tool is called.
+		// Longer than a busy machine takes until the tool is called.
 		t.match(await world.run({ remaining_ms: 1_500 }), { status: 'completed' })
-		const late = makeWorld([call('a'), say('Never said.')])
+		const late = makeWorld([call('a'), text('Never said.')])
 		late.onTool = async () => {
 			await pause(40)
 			return { status: 'done', ok: true, content: '', waited_ms: 1 }
@@ -331,15 +331,15 @@ void t.test('limits', async (t) => {
 		t.match(await late.run({ remaining_ms: 20 }), { status: 'failed', error: { code: 'limit_wall_time' } })
 	})
 
-	void t.test('time for which a model call waits for a slot does not count', async (t) => {
+	void t.test('the time for which a model call waits for a slot does not count', async (t) => {
 		const world = makeWorld([])
 		world.onSlot = () => pause(1_600, null)
 		world.ask = async (_request, { slot }) => {
 			const leave = await slot?.({ provider: 'scripted', model: 'm' })
 			leave?.()
-			return { status: 'answered', answer: say('Done.') }
+			return { status: 'answered', answer: text('Done.') }
 		}
-		// More than a machine that is busy takes until the slot is asked for.
+		// Longer than a busy machine takes until the slot is requested.
 		t.match(await world.run({ remaining_ms: 1_500 }), { status: 'completed' })
 		t.strictSame(world.calls, ['leave_slot'])
 
@@ -352,7 +352,7 @@ void t.test('limits', async (t) => {
 		t.match(await late.run({ remaining_ms: 20 }), { status: 'failed', error: { code: 'limit_wall_time' } })
 	})
 
-	void t.test('tokens of others count where the order says so', async (t) => {
+	void t.test('tokens of sub-agents count if the order contains them', async (t) => {
 		const world = makeWorld([call('a'), call('b')])
 		const limits = { steps: 50, tokens: 30, wall_time_s: 60 }
 		const outcome = await world.run({ limits, tokens_elsewhere: 20 })
@@ -360,8 +360,8 @@ void t.test('limits', async (t) => {
 		t.match(outcome, { error: { code: 'limit_tokens' }, usage: { input_tokens: 20, output_tokens: 10 } })
 	})
 
-	void t.test('no wall time left means no call at all', async (t) => {
-		const world = makeWorld([say('Never said.')])
+	void t.test('a run without remaining wall time makes no model call', async (t) => {
+		const world = makeWorld([text('Never said.')])
 		t.match(await world.run({ remaining_ms: 0 }), { status: 'failed', error: { code: 'limit_wall_time' } })
 		t.strictSame(world.requests, [])
 	})
@@ -371,23 +371,23 @@ void t.test('calls of one answer', async (t) => {
 	const concurrent = { concurrent_tools: ['tool'] }
 	const done = (id: string): ToolReply => ({ status: 'done', ok: true, content: `result of ${id}` })
 
-	void t.test('run at the same time where they may, and the model sees the results in order', async (t) => {
-		const world = makeWorld([call('a', 'b', 'c'), say('Done.')])
-		const others = Promise.withResolvers<void>()
+	void t.test('run at the same time if their tools permit it, and the model sees the results in order', async (t) => {
+		const world = makeWorld([call('a', 'b', 'c'), text('Done.')])
+		const lastCalled = Promise.withResolvers<void>()
 		world.onTool = async (id) => {
-			if (id === 'c') others.resolve()
-			else await others.promise
+			if (id === 'c') lastCalled.resolve()
+			else await lastCalled.promise
 			return done(id)
 		}
 		t.match(await world.run(concurrent), { status: 'completed' })
-		t.match(world.journal[1], { call_id: 'c' }, 'journalled in the order of their ends')
+		t.match(world.journal[1], { call_id: 'c' }, 'results are journalled in the order of their completion')
 		const results = world.requests[1]?.turns.flatMap((turn) => (turn.role === 'tool' ? [turn.call_id] : []))
 		t.strictSame(results, ['a', 'b', 'c'])
 	})
 
-	void t.test('at most 8 of them', async (t) => {
+	void t.test('run at most 8 at a time', async (t) => {
 		const ids = Array.from({ length: 20 }, (_, at) => `c${at}`)
-		const world = makeWorld([call(...ids), say('Done.')])
+		const world = makeWorld([call(...ids), text('Done.')])
 		let now = 0
 		let most = 0
 		world.onTool = async (id) => {
@@ -401,9 +401,9 @@ void t.test('calls of one answer', async (t) => {
 		t.equal(world.calls.length, 21)
 	})
 
-	void t.test('another call waits for those before it, and those behind it wait for its end', async (t) => {
+	void t.test('run alone if a tool is not concurrent: after earlier calls, before later ones', async (t) => {
 		const calls = ['tool', 'tool', 'alone', 'tool'].map((name, at) => ({ id: `${name}${at}`, name, arguments: '{}' }))
-		const world = makeWorld([answer('', calls), say('Done.')])
+		const world = makeWorld([answer('', calls), text('Done.')])
 		const active = new Set<string>()
 		world.onTool = async (id) => {
 			if (id === 'alone2') t.strictSame([...active], [])
@@ -417,18 +417,23 @@ void t.test('calls of one answer', async (t) => {
 		t.strictSame(world.calls.slice(1), ['tool tool0', 'tool tool1', 'tool alone2', 'tool tool3'])
 	})
 
-	void t.test('only the unfinished ones are made again after a crash', async (t) => {
-		const script = [call('a', 'b', 'c'), say('Done.')]
-		const whole = makeWorld(script)
-		await whole.run(concurrent)
-		const rest = makeWorld(script)
-		rest.journal.push(...whole.journal.slice(0, 1), { kind: 'tool', call_id: 'b', ok: true, content: 'result of b' })
-		await rest.run(concurrent)
-		t.strictSame(rest.calls, ['tool a', 'tool c'])
-		t.strictSame(rest.requests.at(-1), whole.requests.at(-1))
+	void t.test('are repeated after a crash only if unfinished', async (t) => {
+		const script = [call('a', 'b', 'c'), text('Done.')]
+		const complete = makeWorld(script)
+		await complete.run(concurrent)
+		const resumed = makeWorld(script)
+		resumed.journal.push(...complete.journal.slice(0, 1), {
+			kind: 'tool',
+			call_id: 'b',
+			ok: true,
+			content: 'result of b',
+		})
+		await resumed.run(concurrent)
+		t.strictSame(resumed.calls, ['tool a', 'tool c'])
+		t.strictSame(resumed.requests.at(-1), complete.requests.at(-1))
 	})
 
-	void t.test('one that waits pauses the run when the others have ended', async (t) => {
+	void t.test('pause the run if one waits, once the others have ended', async (t) => {
 		const world = makeWorld([call('a', 'b', 'c')])
 		world.onTool = async (id) => {
 			if (id !== 'b') await pause(2)
@@ -438,38 +443,38 @@ void t.test('calls of one answer', async (t) => {
 		t.equal(world.journal.length, 3)
 	})
 
-	void t.test('a failure of main ends the run, not the process', async (t) => {
+	void t.test('fail the run, not the process, if the main thread fails', async (t) => {
 		const world = makeWorld([call('a', 'b', 'c')])
 		world.onTool = (id) => Promise.reject(new Fault('storage_full', `no room for ${id}`))
 		t.match(await world.run(concurrent), { status: 'failed', error: { code: 'storage_full' } })
 	})
 })
 
-void t.test('the same call with the same result gets a remark, and ends the run in the end', async (t) => {
+void t.test('repeated calls with the same result lead to a remark, then end the run', async (t) => {
 	const same = Array.from({ length: 6 }, (_, at) => call(`c${at}`))
-	const world = makeWorld([...same, say('I got nowhere.')])
+	const world = makeWorld([...same, text('I got nowhere.')])
 	world.onTool = () => Promise.resolve({ status: 'done', ok: true, content: 'the same' })
 	t.match(await world.run(), { answer: { content: 'I got nowhere.' }, ended_by: 'repeated_calls' })
 	const made = world.calls.filter((name) => name !== 'model').map((name) => name.slice(0, 6).trim())
 	t.strictSame(made, ['tool c', 'tool c', 'tool c', 'remark', 'tool c', 'tool c', 'tool c', 'remark'])
 
-	const other = makeWorld([...same, say('Fine.')])
+	const other = makeWorld([...same, text('Fine.')])
 	t.match(await other.run(), { status: 'completed', answer: { content: 'Fine.' } })
-	t.notOk(other.calls.includes('remark'), 'other results are progress')
+	t.notOk(other.calls.includes('remark'), 'different results are progress')
 })
 
-void t.test('answers that end no run', async (t) => {
-	const empty = (change: Partial<ModelAnswer> = {}): ModelAnswer => ({ ...say(''), ...change })
-	const cut = (content: string): ModelAnswer => ({ ...say(content), finish_reason: 'length' })
-	/** Answers one after another, whatever the step. */
+void t.test('incomplete answers', async (t) => {
+	const empty = (change: Partial<ModelAnswer> = {}): ModelAnswer => ({ ...text(''), ...change })
+	const cut = (content: string): ModelAnswer => ({ ...text(content), finish_reason: 'length' })
+	/** A model that gives its answers in order, whatever the step. */
 	const inTurn = (...script: ModelAnswer[]): World => {
 		const world = makeWorld([])
 		world.ask = () => Promise.resolve({ status: 'answered', answer: script[world.requests.length - 1] as ModelAnswer })
 		return world
 	}
 
-	void t.test('an empty one is asked for again, the second time with a remark', async (t) => {
-		const world = inTurn(empty(), empty({ content: ' \n', reasoning: 'Hm.' }), say('Here.'))
+	void t.test('an empty answer is retried, the second time with a remark', async (t) => {
+		const world = inTurn(empty(), empty({ content: ' \n', reasoning: 'Hm.' }), text('Here.'))
 		t.match(await world.run(), {
 			status: 'completed',
 			answer: { content: 'Here.' },
@@ -486,7 +491,7 @@ void t.test('answers that end no run', async (t) => {
 		)
 	})
 
-	void t.test('three empty ones fail the run, and their tokens count', async (t) => {
+	void t.test('three empty answers fail the run, and their tokens count', async (t) => {
 		const outcome = await inTurn(empty(), empty(), empty({ reasoning: 'Hm.' })).run()
 		t.match(outcome, {
 			status: 'failed',
@@ -496,7 +501,7 @@ void t.test('answers that end no run', async (t) => {
 		t.match(await inTurn(...[1, 2, 3].map(() => cut(''))).run(), { error: { message: /raise max_tokens/ } })
 	})
 
-	void t.test('one that a filter emptied fails the run; what it left is an answer', async (t) => {
+	void t.test('an answer emptied by a content filter fails the run, a shortened one does not', async (t) => {
 		const filtered = empty({ finish_reason: 'content_filter' })
 		t.match(await inTurn(filtered).run(), { status: 'failed', error: { code: 'model_filtered' } })
 		t.match(await inTurn({ ...filtered, content: 'Half.' }).run(), {
@@ -505,8 +510,8 @@ void t.test('answers that end no run', async (t) => {
 		})
 	})
 
-	void t.test('one that was cut off is continued, and is one answer', async (t) => {
-		const world = inTurn(cut('Once upon '), { ...say('a time.'), reasoning: 'On.' })
+	void t.test('a truncated answer is continued, and its parts become one answer', async (t) => {
+		const world = inTurn(cut('Once upon '), { ...text('a time.'), reasoning: 'On.' })
 		t.match(await world.run(), {
 			status: 'completed',
 			answer: { content: 'Once upon a time.', finish_reason: 'stop', reasoning: 'On.' },
@@ -522,14 +527,14 @@ void t.test('answers that end no run', async (t) => {
 		t.match(await endless.run(), { answer: { content: 'xxxx', finish_reason: 'length' } })
 	})
 
-	void t.test('one that somebody bounds on purpose is left as it is', async (t) => {
+	void t.test('an answer truncated by a configured max_tokens is not continued', async (t) => {
 		const models = [
 			{ provider: 'scripted', kind: 'offline' as const, model: 'm', timeout_ms: 1, params: { max_tokens: 5 } },
 		]
 		t.match(await inTurn(cut('Once')).run({ models }), { answer: { content: 'Once', finish_reason: 'length' } })
 	})
 
-	void t.test('a continuation that fails leaves what there is', async (t) => {
+	void t.test('a failed continuation leaves the truncated answer', async (t) => {
 		const world = makeWorld([])
 		world.ask = () =>
 			Promise.resolve(
@@ -541,7 +546,7 @@ void t.test('answers that end no run', async (t) => {
 	})
 })
 
-void t.test('a model that fails fails the run with its code', async (t) => {
+void t.test('a failed model call fails the run with its code', async (t) => {
 	const world = makeWorld([])
 	world.ask = () =>
 		Promise.resolve({
@@ -551,7 +556,7 @@ void t.test('a model that fails fails the run with its code', async (t) => {
 	t.match(await world.run(), { status: 'failed', error: { code: 'model_rejected', message: 'openai (m): 401 no' } })
 })
 
-void t.test('what main answers to a call with fails the run', async (t) => {
+void t.test('an error of the main thread fails the run with its code', async (t) => {
 	const world = makeWorld([call('a')])
 	world.onModel = () => Promise.reject(new Fault('storage_full', 'no room'))
 	t.match(await world.run(), { status: 'failed', error: { code: 'storage_full', message: 'no room' } })
@@ -559,28 +564,28 @@ void t.test('what main answers to a call with fails the run', async (t) => {
 })
 
 void t.test('stopping', async (t) => {
-	void t.test('before the start nothing is asked', async (t) => {
-		const world = makeWorld([say('Never said.')])
+	void t.test('before the start prevents all model calls', async (t) => {
+		const world = makeWorld([text('Never said.')])
 		world.controller.abort('enough')
 		t.strictSame(await world.run(), { status: 'stopped' })
 		t.strictSame(world.requests, [])
 	})
 
-	void t.test('during a model call its answer is counted, and not taken', async (t) => {
+	void t.test('during a model call discards its answer, but counts its usage', async (t) => {
 		const world = makeWorld([])
 		world.ask = (_request, { signal }) => {
 			world.controller.abort('enough')
 			t.ok(signal.aborted)
-			return Promise.resolve({ status: 'answered', answer: say('Too late.') })
+			return Promise.resolve({ status: 'answered', answer: text('Too late.') })
 		}
-		const { status, spent, ...others } = (await world.run()) as Extract<RunOutcome, { status: 'stopped' }>
+		const { status, spent, ...rest } = (await world.run()) as Extract<RunOutcome, { status: 'stopped' }>
 		t.equal(status, 'stopped')
-		t.match(spent, [{ usage: { input_tokens: 10, output_tokens: 5 } }], 'but counted')
-		t.strictSame(others, {})
+		t.match(spent, [{ usage: { input_tokens: 10, output_tokens: 5 } }], 'its usage counts')
+		t.strictSame(rest, {})
 	})
 
-	void t.test('during a tool call nothing more is called', async (t) => {
-		const world = makeWorld([call('a', 'b'), say('Never said.')])
+	void t.test('during a tool call prevents further calls', async (t) => {
+		const world = makeWorld([call('a', 'b'), text('Never said.')])
 		world.onTool = () => {
 			world.controller.abort('enough')
 			return Promise.reject(new Fault('stopped', 'enough'))
@@ -591,7 +596,7 @@ void t.test('stopping', async (t) => {
 })
 
 interface World {
-	/** What main has journalled; a run begins with it. */
+	/** The steps that the main thread has journalled; a run starts with them. */
 	journal: Step[]
 	calls: string[]
 	requests: ModelRequest[]
@@ -601,11 +606,12 @@ interface World {
 	onModel: () => Promise<null>
 	onTool: (id: string) => Promise<ToolReply>
 	ask: AskModel
+	/** Settles at the next call of this method. */
 	called(method: string): Promise<void>
 	run(change?: Partial<RunOrder>): Promise<RunOutcome>
 }
 
-/** A main thread that journals what is called, and a model that says what the script has for its n-th answer. */
+/** A main thread that journals all calls, and a model whose n-th answer is the script's n-th. */
 function makeWorld(script: ModelAnswer[]): World {
 	const watchers = new Map<string, () => void>()
 	const answered: ModelReply[] = script.map((answer) => ({ status: 'answered', answer }))
@@ -685,7 +691,7 @@ function answer(content: string, tool_calls: ModelAnswer['tool_calls']): ModelAn
 	return { content, tool_calls, usage, provider: 'scripted', model: 'm', finish_reason: 'stop' }
 }
 
-function say(content: string): ModelAnswer {
+function text(content: string): ModelAnswer {
 	return answer(content, [])
 }
 

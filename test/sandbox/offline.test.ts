@@ -7,11 +7,11 @@ import type { ModelReply, Turn } from '../../sandbox/models/provider.ts'
 
 const order: ModelOrder = { provider: 'offline', kind: 'offline', model: 'offline', timeout_ms: 1_000 }
 
-void t.test('a line with /tool calls that tool with the arguments as they are written', async (t) => {
-	const said = await ask('Please do this:\n/tool memory.stm_write {"key": "a", "value": {"b": [1]}}', [
+void t.test('a line with /tool calls that tool with its arguments unchanged', async (t) => {
+	const answer = await ask('Please do this:\n/tool memory.stm_write {"key": "a", "value": {"b": [1]}}', [
 		tool('memory.stm_write'),
 	])
-	t.match(said, {
+	t.match(answer, {
 		content: '',
 		tool_calls: [{ name: 'memory.stm_write', arguments: '{"key": "a", "value": {"b": [1]}}' }],
 		finish_reason: 'tool_calls',
@@ -30,22 +30,22 @@ void t.test('a tool is found by its canonical name, by the name that models see,
 	}
 })
 
-void t.test('a name that nobody offers is called all the same', async (t) => {
+void t.test('an unknown name is called, too', async (t) => {
 	t.match((await ask('/tool no.such {}', [])).tool_calls, [{ name: 'no.such', arguments: '{}' }])
 })
 
-void t.test('arguments that are left out are an empty object, broken ones stay broken', async (t) => {
+void t.test('omitted arguments become an empty object, invalid ones stay unchanged', async (t) => {
 	t.equal((await ask('/tool a', [])).tool_calls[0]?.arguments, '{}')
 	t.equal((await ask('/tool a {"b":', [])).tool_calls[0]?.arguments, '{"b":')
 })
 
-void t.test('what only looks like a tool line is plain text', async (t) => {
+void t.test('a line that only resembles a tool line is plain text', async (t) => {
 	for (const line of ['/tools a {}', '/tool', '/tool   ', 'use /tool a {}', '/tool {"a":1}']) {
 		t.strictSame((await ask(line, [])).tool_calls, [], JSON.stringify(line))
 	}
 })
 
-void t.test('several lines are called one after another, and the results are told in a readable form', async (t) => {
+void t.test('several tool lines are called in order, and the answer lists their results', async (t) => {
 	const outcome = await runLoop(
 		{
 			run_id: 'r',
@@ -77,7 +77,7 @@ void t.test('several lines are called one after another, and the results are tol
 	})
 })
 
-void t.test('a plain prompt is answered from memory where it can be searched', async (t) => {
+void t.test('a plain prompt is answered from memory if memory.recall is offered', async (t) => {
 	const tools = [tool('memory.recall')]
 	const first = await ask('What is my cat called?', tools)
 	t.match(first.tool_calls, [{ name: 'memory.recall', arguments: '{"query":"What is my cat called?"}' }])
@@ -88,7 +88,7 @@ void t.test('a plain prompt is answered from memory where it can be searched', a
 	t.equal(second.content, 'From memory:\n- The cat is called Murr.')
 })
 
-void t.test('what only stands beside the best memory is no answer', async (t) => {
+void t.test('the answer omits memories that are much less similar than the best one', async (t) => {
 	const found = (content: string, similarity: number) => ({ content, similarity })
 	const memories = [
 		found('The cat is Murr.', 0.7),
@@ -104,7 +104,7 @@ void t.test('what only stands beside the best memory is no answer', async (t) =>
 	t.equal(content, 'From memory:\n- The cat is Murr.\n- The dog is Rex.')
 })
 
-void t.test('a prompt that memory knows nothing of is echoed', async (t) => {
+void t.test('a prompt without a matching memory is echoed', async (t) => {
 	const tools = [tool('memory.recall')]
 	for (const found of [
 		'[]',
@@ -114,15 +114,15 @@ void t.test('a prompt that memory knows nothing of is echoed', async (t) => {
 		'[1, {"content": 2}]',
 		'null',
 	]) {
-		const said = await ask('Hello there', tools, [
+		const answer = await ask('Hello there', tools, [
 			{ role: 'assistant', content: '', tool_calls: (await ask('Hello there', tools)).tool_calls },
 			result(found),
 		])
-		t.match(said.content, /offline provider received: Hello there\n/, found)
+		t.match(answer.content, /offline provider received: Hello there\n/, found)
 	}
 })
 
-void t.test('the echo says what answers and how to connect a real model', async (t) => {
+void t.test('the echo names the offline provider and states how to connect a real model', async (t) => {
 	const { content, finish_reason } = await ask('Hello there', [])
 	t.match(content, 'Hello there')
 	t.match(content, /offline provider/)
@@ -130,7 +130,7 @@ void t.test('the echo says what answers and how to connect a real model', async 
 	t.equal(finish_reason, 'stop')
 })
 
-void t.test('the same question gets the same answer, streamed in pieces that make up the whole', async (t) => {
+void t.test('the same prompt gets the same answer, whose streamed pieces add up to it', async (t) => {
 	const pieces: string[] = []
 	const first = await ask('Say  something\n\nlong ', [], [], (text) => pieces.push(text))
 	t.strictSame(await ask('Say  something\n\nlong ', []), first)
@@ -138,7 +138,7 @@ void t.test('the same question gets the same answer, streamed in pieces that mak
 	t.equal(pieces.join(''), first.content)
 })
 
-void t.test('usage is estimated, so that limits hold', async (t) => {
+void t.test('usage is estimated, so that limits apply', async (t) => {
 	const { usage } = await ask('x'.repeat(4_000), [])
 	t.equal(usage.input_tokens, 1_000)
 	t.ok(usage.output_tokens > 500)
@@ -150,12 +150,12 @@ void t.test('an abort ends the answer', async (t) => {
 	t.equal(reply.status, 'failed')
 })
 
-void t.test('a prompt made to be slow to read is read at once', async (t) => {
-	const said = await ask(
+void t.test('a prompt crafted to be slow to parse is parsed at once', async (t) => {
+	const answer = await ask(
 		`/tool${' '.repeat(100_000)}\n${'/tool a '.repeat(10_000)}\n/tool b ${'{'.repeat(100_000)}`,
 		[],
 	)
-	t.equal(said.tool_calls.length, 1)
+	t.equal(answer.tool_calls.length, 1)
 })
 
 function tool(name: string, aliases?: string[]): ToolSpec {
@@ -169,17 +169,18 @@ function result(content: string): Turn {
 function replyTo(
 	prompt: string,
 	tools: ToolSpec[],
-	since: Turn[] = [],
+	later: Turn[] = [],
 	onText: (text: string) => void = () => {},
 	signal: AbortSignal = new AbortController().signal,
 ): Promise<ModelReply> {
 	return offline.ask(
 		order,
-		{ system: null, turns: [{ role: 'user', content: prompt }, ...since], tools },
+		{ system: null, turns: [{ role: 'user', content: prompt }, ...later], tools },
 		{ signal, onText },
 	)
 }
 
+/** The answer to a prompt, and to the turns after it. */
 async function ask(...args: Parameters<typeof replyTo>): Promise<ModelAnswer> {
 	const reply = await replyTo(...args)
 	if (reply.status === 'failed') throw new Error(reply.failure.message)

@@ -1,4 +1,4 @@
-/** Ollama's own API, whose requests set the context size. */
+/** Ollama's native API, whose requests set the context size. */
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
 import type { ToolSpec } from '../../core/protocol.ts'
@@ -9,7 +9,7 @@ import { startScriptedModels } from '../support/scripted-model.ts'
 import type { ScriptedReply } from '../support/scripted-model.ts'
 
 const tools: ToolSpec[] = [{ name: 'memory.stm_read', description: 'Reads.', parameters: { type: 'object' } }]
-const asked: ModelRequest = { system: 'You are Ada.', turns: [{ role: 'user', content: 'What is it?' }], tools }
+const question: ModelRequest = { system: 'You are Ada.', turns: [{ role: 'user', content: 'What is it?' }], tools }
 
 const models = await startScriptedModels()
 t.teardown(() => models.stop())
@@ -21,15 +21,15 @@ const ndjson = (...chunks: object[]): ScriptedReply => ({
 const yes = ndjson({ message: { content: 'Yes.' }, done: false }, { done: true, done_reason: 'stop' })
 
 function ask(
-	more: Partial<ModelOrder>,
-	request = asked,
+	change: Partial<ModelOrder>,
+	request = question,
 	onText: (text: string) => void = () => {},
 ): Promise<ModelReply> {
-	const order: ModelOrder = { provider: 'p', kind: 'ollama', model: 'qwen3', timeout_ms: 30_000, ...more }
+	const order: ModelOrder = { provider: 'p', kind: 'ollama', model: 'qwen3', timeout_ms: 30_000, ...change }
 	return ollama.ask(order, request, { signal: new AbortController().signal, onText })
 }
 
-void t.test('text and calls come from a server that somebody else wrote', async (t) => {
+void t.test('text and calls of an independent implementation of the server are read', async (t) => {
 	const server = new LLMock({ port: 0, logLevel: 'silent', chunkSize: 4 })
 	server.on(
 		{ predicate: ({ messages }) => messages.some(({ role }) => role === 'tool') },
@@ -46,13 +46,13 @@ void t.test('text and calls come from a server that somebody else wrote', async 
 	})
 	const pieces: string[] = []
 	const turns: ModelRequest['turns'] = [
-		...asked.turns,
+		...question.turns,
 		{ role: 'assistant', content: '', tool_calls: [{ id: 'c1', name: 'memory.stm_read', arguments: '{"key":"it"}' }] },
 		{ role: 'tool', call_id: 'c1', name: 'memory.stm_read', ok: true, content: 'blue' },
 	]
-	const second = await ask({ base_url }, { ...asked, turns }, (text) => pieces.push(text))
+	const second = await ask({ base_url }, { ...question, turns }, (text) => pieces.push(text))
 	t.match(second, { status: 'answered', answer: { content: 'It is a longer answer.', finish_reason: 'stop' } })
-	t.ok(pieces.length > 3, 'it is streamed')
+	t.ok(pieces.length > 3, 'the answer is streamed')
 })
 
 void t.test('the context window and the parameters reach the server', async (t) => {
@@ -82,7 +82,7 @@ void t.test('the context window and the parameters reach the server', async (t) 
 	t.equal(requests[1]?.body.think, 'low')
 })
 
-void t.test('thinking is kept apart, and goes back to the same model', async (t) => {
+void t.test('thinking is separate from the text, and is sent back to the same model', async (t) => {
 	const { url: base_url, requests } = models.add(() =>
 		ndjson(
 			{ message: { thinking: 'Let me ' }, done: false },
@@ -96,11 +96,11 @@ void t.test('thinking is kept apart, and goes back to the same model', async (t)
 	const { content, tool_calls, reasoning, usage, provider_state } = reply.answer
 	t.strictSame([content, reasoning, usage], ['', 'Let me look.', { input_tokens: 31, output_tokens: 9 }])
 	const turns: ModelRequest['turns'] = [
-		...asked.turns,
+		...question.turns,
 		{ role: 'assistant', content, tool_calls, ...(provider_state && { provider_state }) },
 		{ role: 'tool', call_id: 'c1', name: 'memory.stm_read', ok: true, content: 'blue' },
 	]
-	await ask({ base_url }, { ...asked, turns })
+	await ask({ base_url }, { ...question, turns })
 	t.match(requests[1]?.body.messages.slice(2), [
 		{
 			role: 'assistant',
@@ -111,7 +111,7 @@ void t.test('thinking is kept apart, and goes back to the same model', async (t)
 	])
 })
 
-void t.test('its errors are told, and what a model cannot do is left out', async (t) => {
+void t.test('errors have the message of the server, and unsupported fields are omitted', async (t) => {
 	const { url: base_url, requests } = models.add(({ body }) => {
 		if (body.think !== undefined) return { status: 400, json: { error: '"qwen3" does not support thinking' } }
 		if (body.tools) return { status: 400, json: { error: 'qwen3 does not support tools' } }
@@ -129,12 +129,12 @@ void t.test('its errors are told, and what a model cannot do is left out', async
 	t.match(await ask({ base_url: wrong.url }), { failure: { message: /It ends in \/api/ } })
 })
 
-void t.test('a line of many parts, and a last line without an end', async (t) => {
+void t.test('a line in many chunks, and a last line without a line break, are read', async (t) => {
 	const content = 'long '.repeat(200_000)
 	const { url: base_url } = models.add(() =>
 		ndjson({ message: { content }, done: false }, { message: { content: 'é.' }, done: true, done_reason: 'stop' }),
 	)
 	const reply = await ask({ base_url })
 	if (reply.status !== 'answered') throw new Error(JSON.stringify(reply))
-	t.ok(reply.answer.content === `${content}é.`, 'every character is there')
+	t.ok(reply.answer.content === `${content}é.`, 'no character is lost')
 })

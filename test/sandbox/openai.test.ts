@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import type { ModelAnswer, NewEvent, ToolSpec } from '../../core/protocol.ts'
 import { Fault } from '../../core/errors.ts'
@@ -14,11 +13,13 @@ import { askModels } from '../../sandbox/models/retry.ts'
 import { retryAfter } from '../../sandbox/models/retry-after.ts'
 import { startModelServer } from '../support/model-server.ts'
 import type { Reply } from '../support/model-server.ts'
+import { startRawServer, startStream } from '../support/raw-server.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 
 const tools: ToolSpec[] = [{ name: 'memory.stm_read', description: 'Reads.', parameters: { type: 'object' } }]
 
 void t.test('an answer', async (t) => {
-	void t.test('is streamed in pieces that make up the whole, with the usage that the server counts', async (t) => {
+	void t.test('is streamed in pieces that add up to it, with the usage that the server reports', async (t) => {
 		const usage = { prompt_tokens: 11, completion_tokens: 7 }
 		const { url } = await aimock(t, { text: 'Hello there, my friend.', usage, chunkSize: 4 })
 		const pieces: string[] = []
@@ -34,7 +35,7 @@ void t.test('an answer', async (t) => {
 		t.equal(pieces.join(''), 'Hello there, my friend.')
 	})
 
-	void t.test('brings its tool calls whole, in order, by the names of the tools', async (t) => {
+	void t.test('has complete tool calls, in order, with the names of the tools', async (t) => {
 		const { url } = await aimock(t, {
 			text: 'I look.',
 			tools: [
@@ -51,34 +52,31 @@ void t.test('an answer', async (t) => {
 		])
 	})
 
-	void t.test('has its usage estimated where the server counts nothing', async (t) => {
-		const { url } = await raw(t, (response) =>
+	void t.test('has estimated usage if the server reports none', async (t) => {
+		const { url } = await startRawServer(t, (response) =>
 			stream(response, [chunk({ content: 'x'.repeat(40) }), chunk({}, 'stop')]),
 		)
 		const { usage } = answered(await ask({ base_url: url }, { prompt: 'y'.repeat(400), tools: [] }))
 		t.strictSame(usage, { input_tokens: 100, output_tokens: 10 })
 	})
 
-	void t.test(
-		'is taken from servers that leave the index of tool calls out, or send arguments as an object',
-		async (t) => {
-			const { url } = await raw(t, (response) =>
-				stream(response, [
-					chunk({ tool_calls: [{ id: 'c1', function: { name: 'a', arguments: '{"n"' } }] }),
-					chunk({ tool_calls: [{ function: { arguments: ':1}' } }] }),
-					chunk({ tool_calls: [{ id: 'c2', function: { name: 'b', arguments: { n: 2 } } }] }),
-					chunk({}, 'tool_calls'),
-				]),
-			)
-			t.strictSame(answered(await ask({ base_url: url })).tool_calls, [
-				{ id: 'c1', name: 'a', arguments: '{"n":1}' },
-				{ id: 'c2', name: 'b', arguments: '{"n":2}' },
-			])
-		},
-	)
+	void t.test('may have tool calls without an index, or with arguments as an object', async (t) => {
+		const { url } = await startRawServer(t, (response) =>
+			stream(response, [
+				chunk({ tool_calls: [{ id: 'c1', function: { name: 'a', arguments: '{"n"' } }] }),
+				chunk({ tool_calls: [{ function: { arguments: ':1}' } }] }),
+				chunk({ tool_calls: [{ id: 'c2', function: { name: 'b', arguments: { n: 2 } } }] }),
+				chunk({}, 'tool_calls'),
+			]),
+		)
+		t.strictSame(answered(await ask({ base_url: url })).tool_calls, [
+			{ id: 'c1', name: 'a', arguments: '{"n":1}' },
+			{ id: 'c2', name: 'b', arguments: '{"n":2}' },
+		])
+	})
 
-	void t.test('is whole with its last word, though the connection breaks behind it', async (t) => {
-		const { url } = await raw(t, (response) => {
+	void t.test('is complete after its finish_reason, even if the connection breaks then', async (t) => {
+		const { url } = await startRawServer(t, (response) => {
 			response.write(chunk({ content: 'All.' }))
 			response.write(chunk({}, 'stop'), () => response.destroy())
 		})
@@ -87,7 +85,7 @@ void t.test('an answer', async (t) => {
 })
 
 void t.test('a request', async (t) => {
-	void t.test('holds the conversation with the names that servers allow', async (t) => {
+	void t.test('contains the conversation, with tool names that servers accept', async (t) => {
 		const { url, requests } = await aimock(t, 'Yes.')
 		const request: ModelRequest = {
 			system: 'Be brief.',
@@ -134,7 +132,7 @@ void t.test('a request', async (t) => {
 		})
 	})
 
-	void t.test('names the limit of tokens as OpenAI wants it', (t) => {
+	void t.test('names the token limit as the server expects it', (t) => {
 		const body = (base_url?: string): object =>
 			bodyOf(
 				{ ...order({ params: { max_tokens: 9 } }), ...(base_url && { base_url }) },
@@ -146,7 +144,7 @@ void t.test('a request', async (t) => {
 		t.end()
 	})
 
-	void t.test('takes nothing from the environment', async (t) => {
+	void t.test('uses nothing from the environment', async (t) => {
 		const wrong = {
 			OPENAI_BASE_URL: 'http://127.0.0.1:9/v1',
 			OPENAI_API_KEY: 'stray',
@@ -158,11 +156,12 @@ void t.test('a request', async (t) => {
 		t.teardown(() => {
 			for (const name of Object.keys(wrong)) delete process.env[name]
 		})
-		const { url, headers } = await raw(t, (response) =>
+		const { url, requests } = await startRawServer(t, (response) =>
 			stream(response, [chunk({ content: 'Hi.' }), chunk({}, 'stop')]),
 		)
 		await ask({ base_url: url, api_key: 'mine' })
 		await ask({ base_url: url })
+		const headers = requests.map((request) => request.headers)
 		t.equal(headers[0]?.authorization, 'Bearer mine')
 		t.equal(headers[1]?.authorization, undefined, 'a server that needs no key gets none')
 		t.notMatch(JSON.stringify(headers), 'stray')
@@ -176,7 +175,7 @@ void t.test('a failure', async (t) => {
 			{ status: 429, message: 'slow down', retryAfter: 3 },
 			failure('model_rate_limited', true, '429 slow down', 3_000),
 		],
-		['an empty account', { status: 429, code: 'insufficient_quota' }, failure('model_rate_limited', false)],
+		['an exhausted quota', { status: 429, code: 'insufficient_quota' }, failure('model_rate_limited', false)],
 		['400', { status: 400, message: 'bad' }, failure('model_rejected', false, '400 bad')],
 		['401', { status: 401, message: 'bad key sk-my-key' }, failure('model_rejected', false, '401 bad key [redacted]')],
 		['403', { status: 403 }, failure('model_rejected', false)],
@@ -184,20 +183,20 @@ void t.test('a failure', async (t) => {
 		['408', { status: 408 }, failure('model_unavailable', true)],
 		['500', { status: 500, message: 'boom' }, failure('model_unavailable', true, '500 boom')],
 		['529', { status: 529 }, failure('model_unavailable', true)],
-		['no stream', { malformed: true }, failure('model_malformed', true)],
+		['a malformed body', { malformed: true }, failure('model_malformed', true)],
 		['a long message', { status: 400, message: 'x'.repeat(20_000) }, failure('model_rejected', false)],
 	]
 	for (const [name, reply, expected] of cases) {
-		void t.test(`${name}: ${expected.code}, ${expected.retryable ? 'worth' : 'not worth'} another try`, async (t) => {
+		void t.test(`${name}: ${expected.code}, ${expected.retryable ? 'retryable' : 'not retryable'}`, async (t) => {
 			const { url } = await aimock(t, reply)
 			const found = failedWith(await ask({ base_url: url, api_key: 'sk-my-key' }))
 			t.match(found, expected)
-			t.ok(found.message.length <= 8 * 1024 + 1)
+			t.ok(found.message.length <= 8 * 1024 + 1, 'the message is truncated')
 		})
 	}
 
-	void t.test('no server: model_unavailable, with what the system says', async (t) => {
-		const { url, stop } = await raw(t, () => {})
+	void t.test('no server: model_unavailable, with the error of the system', async (t) => {
+		const { url, stop } = await startRawServer(t, () => {})
 		await stop()
 		t.match(failedWith(await ask({ base_url: url })), {
 			code: 'model_unavailable',
@@ -206,31 +205,31 @@ void t.test('a failure', async (t) => {
 		})
 	})
 
-	void t.test('an address that is none: model_rejected', async (t) => {
+	void t.test('an invalid address: model_rejected', async (t) => {
 		t.match(failedWith(await ask({ base_url: 'not an address' })), { code: 'model_rejected', message: /base_url/ })
 	})
 
 	void t.test('a redirect is not followed', async (t) => {
-		const { url, headers } = await raw(t, (response) =>
+		const { url, requests } = await startRawServer(t, (response) =>
 			response.writeHead(307, { location: '/v2/chat/completions' }).end(),
 		)
 		const { code, message } = failedWith(await ask({ base_url: url }))
 		t.equal(code, 'model_rejected')
 		t.match(message, /redirect \(307\) to \/v2\/chat\/completions; set base_url/)
-		t.equal(headers.length, 1)
+		t.equal(requests.length, 1)
 	})
 
-	void t.test('the connection breaks in the middle: model_interrupted', async (t) => {
+	void t.test('the connection breaks during the stream: model_interrupted', async (t) => {
 		const { url } = await aimock(t, { text: 'abcdefghijklmnop', chunkSize: 2, cutAfterChunks: 4, pauseMs: 5 })
 		t.match(failedWith(await ask({ base_url: url })), { code: 'model_interrupted', retryable: true })
 	})
 
-	void t.test('the stream ends without a reason: model_interrupted', async (t) => {
-		const { url } = await raw(t, (response) => stream(response, [chunk({ content: 'Half an' })]))
+	void t.test('the stream ends without finish_reason: model_interrupted', async (t) => {
+		const { url } = await startRawServer(t, (response) => stream(response, [chunk({ content: 'Half an' })]))
 		t.match(failedWith(await ask({ base_url: url })), { code: 'model_interrupted', retryable: true })
 	})
 
-	void t.test('a tool call is cut off by the limit of tokens: model_interrupted, and no call', async (t) => {
+	void t.test('the token limit truncates a tool call: model_interrupted, and no call', async (t) => {
 		const cut = { tools: [{ name: 'memory_stm_read', arguments: '{"key":' }], finishReason: 'length' }
 		const { url } = await aimock(t, cut)
 		t.match(failedWith(await ask({ base_url: url })), {
@@ -241,7 +240,7 @@ void t.test('a failure', async (t) => {
 	})
 
 	for (const [name, garbage] of Object.entries({
-		'no JSON': 'data: {"choices": [\n\n',
+		'invalid JSON': 'data: {"choices": [\n\n',
 		'a number': 'data: 7\n\n',
 		'a delta that is text': 'data: {"choices":[{"delta":"x"}]}\n\n',
 		'content that is a number': chunk({ content: 7 as unknown as string }),
@@ -249,28 +248,28 @@ void t.test('a failure', async (t) => {
 		'a tool call without a name': chunk({ tool_calls: [{ index: 0, id: 'c', function: { arguments: '{}' } }] }),
 	})) {
 		void t.test(`the stream holds ${name}: model_malformed`, async (t) => {
-			const { url } = await raw(t, (response) =>
+			const { url } = await startRawServer(t, (response) =>
 				stream(response, [chunk({ content: 'a' }), garbage, chunk({}, 'stop')]),
 			)
 			t.match(failedWith(await ask({ base_url: url })), { code: 'model_malformed', retryable: true })
 		})
 	}
 
-	void t.test('an error in the middle of the stream goes by its code', async (t) => {
+	void t.test('an error in the stream is classified by its code', async (t) => {
 		for (const [code, expected] of [
 			['rate_limit_exceeded', 'model_rate_limited'],
 			[400, 'model_rejected'],
 			['server_error', 'model_unavailable'],
 		] as const) {
 			const error = `data: ${JSON.stringify({ error: { message: 'no more', code } })}\n\n`
-			const { url } = await raw(t, (response) => stream(response, [chunk({ content: 'a' }), error]))
+			const { url } = await startRawServer(t, (response) => stream(response, [chunk({ content: 'a' }), error]))
 			t.match(failedWith(await ask({ base_url: url })), { code: expected, message: 'no more' })
 		}
 	})
 
-	void t.test('a server that says nothing, or stops saying anything: model_timeout', async (t) => {
-		const silent = await raw(t, () => {})
-		const halting = await raw(t, (response) => response.write(chunk({ content: 'a' })))
+	void t.test('a server that sends nothing, or stops sending: model_timeout', async (t) => {
+		const silent = await startRawServer(t, () => {})
+		const halting = await startRawServer(t, (response) => response.write(chunk({ content: 'a' })))
 		for (const { url } of [silent, halting]) {
 			const found = failedWith(await ask({ base_url: url, timeout_ms: 50 }))
 			t.match(found, {
@@ -281,15 +280,15 @@ void t.test('a failure', async (t) => {
 		}
 	})
 
-	void t.test('an endless answer, or an endless line, comes to an end', async (t) => {
+	void t.test('an endless answer, or an endless line, is cut off', async (t) => {
 		const chatter = chunk({ content: 'x'.repeat(10_000) })
 		for (const text of [chatter, 'x'.repeat(1024 * 1024)]) {
-			const { url } = await raw(t, (response) => {
-				const more = (): void => {
+			const { url } = await startRawServer(t, (response) => {
+				const writeOn = (): void => {
 					while (!response.destroyed && response.write(text));
 				}
-				response.on('drain', more)
-				more()
+				response.on('drain', writeOn)
+				writeOn()
 			})
 			t.match(failedWith(await ask({ base_url: url, timeout_ms: 60_000 })), {
 				code: 'model_malformed',
@@ -299,21 +298,21 @@ void t.test('a failure', async (t) => {
 	})
 })
 
-void t.test('an abort in the middle of the stream ends the call and hangs up', async (t) => {
-	const hungUp = Promise.withResolvers<void>()
-	const { url } = await raw(t, (response) => {
-		response.on('close', hungUp.resolve)
+void t.test('an abort during the stream ends the call and closes the connection', async (t) => {
+	const disconnected = Promise.withResolvers<void>()
+	const { url } = await startRawServer(t, (response) => {
+		response.on('close', disconnected.resolve)
 		response.write(chunk({ content: 'a' }))
 	})
 	const controller = new AbortController()
 	const reply = await ask({ base_url: url }, { signal: controller.signal, onText: () => controller.abort('enough') })
 	t.equal(reply.status, 'failed')
-	await hungUp.promise
+	await disconnected.promise
 })
 
-void t.test('trying again', async (t) => {
+void t.test('a retry', async (t) => {
 	void t.test(
-		'after failures that pass, at most three times, and nothing of a broken attempt enters the answer',
+		'follows a retryable failure, at most three times, and the answer contains nothing of a failed attempt',
 		async (t) => {
 			const broken: Reply = { text: 'Never to be seen again.', chunkSize: 4, cutAfterChunks: 3, pauseMs: 5 }
 			const { url, requests } = await aimock(
@@ -335,14 +334,14 @@ void t.test('trying again', async (t) => {
 		},
 	)
 
-	void t.test('ends after the fourth failure, with what the server said', async (t) => {
+	void t.test('does not follow the fourth failure, which has the message of the server', async (t) => {
 		const { url, requests } = await aimock(t, { status: 500, message: 'boom' })
 		const { reply } = await askAll([order({ base_url: url })])
 		t.match(failedWith(reply), { code: 'model_unavailable', message: 'test (m-1): 500 boom' })
 		t.equal(requests().length, 4)
 	})
 
-	void t.test('waits as long as the server asks, up to the limit', async (t) => {
+	void t.test('waits as long as the server requests, up to the limit', async (t) => {
 		for (const [header, value, expected] of [
 			['retry-after-ms', '17', 17],
 			['retry-after', '0', 0],
@@ -350,7 +349,7 @@ void t.test('trying again', async (t) => {
 			['retry-after', 'Fri, 31 Dec 9999 23:59:59 GMT', 40],
 		] as const) {
 			let calls = 0
-			const { url } = await raw(t, (response) => {
+			const { url } = await startRawServer(t, (response) => {
 				if (calls++ > 0) return stream(response, [chunk({ content: 'Now.' }), chunk({}, 'stop')])
 				response
 					.writeHead(429, { 'content-type': 'application/json', [header]: value })
@@ -362,7 +361,7 @@ void t.test('trying again', async (t) => {
 		}
 	})
 
-	void t.test('grows its waits, with chance in them', async (t) => {
+	void t.test('waits longer each time, with jitter', async (t) => {
 		const { url } = await aimock(t, { status: 500 })
 		const { events } = await askAll([order({ base_url: url })], { baseMs: 8, capMs: 20 })
 		const waits = events.filter((one) => one.event_type === 'model.retry').map((one) => Number(one.payload.delay_ms))
@@ -379,7 +378,7 @@ void t.test('trying again', async (t) => {
 		}
 	})
 
-	void t.test('stops waiting when the run is stopped', async (t) => {
+	void t.test('is cancelled when the run is stopped', async (t) => {
 		const { url, requests } = await aimock(t, { status: 429, retryAfter: 50 })
 		const controller = new AbortController()
 		const { reply } = await askAll([order({ base_url: url }), order({ base_url: url })], undefined, {
@@ -392,7 +391,7 @@ void t.test('trying again', async (t) => {
 })
 
 void t.test(
-	'of many calls to a server that fails in every way, each ends with the whole answer or a failure',
+	'each of many calls to a server that fails in every way ends with the whole answer or a failure',
 	async (t) => {
 		const seed = Number(process.env.SVC_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
 		t.comment(`SVC_TEST_SEED=${seed}`)
@@ -416,38 +415,37 @@ void t.test(
 			(response) => stream(response, [...events, 'data: {"choices":[{"delta\n\n', ...rest]),
 			...whole.map((_, count) => (response: ServerResponse) => stream(response, whole.slice(0, count))),
 			...whole.map((_, count) => (response: ServerResponse) => {
-				response.writeHead(200, { 'content-type': 'text/event-stream' })
-				response.write(whole.slice(0, count).join('') || ': nothing yet\n\n', () =>
+				startStream(response).write(whole.slice(0, count).join('') || ': nothing yet\n\n', () =>
 					setImmediate(() => response.destroy()),
 				)
 			}),
 		]
-		const { url, headers } = await raw(t, (response) => {
+		const { url, requests } = await startRawServer(t, (response) => {
 			const fault = random() < 0.7 ? faults[Math.floor(random() * faults.length)] : undefined
 			if (fault) fault(response)
 			else stream(response, whole)
 		})
 		const calls = Number(process.env.MODEL_FAULTS ?? 80)
 		const statuses = { answered: 0, failed: 0 }
-		const some = async (count: number): Promise<void> => {
+		const callTimes = async (count: number): Promise<void> => {
 			for (let n = 0; n < count; n++) {
-				const { reply, events: told } = await askAll([order({ base_url: url })])
+				const { reply, events: emitted } = await askAll([order({ base_url: url })])
 				statuses[reply.status]++
-				if (reply.status === 'failed') t.equal(told.filter((one) => one.event_type === 'model.retry').length, 3)
+				if (reply.status === 'failed') t.equal(emitted.filter((one) => one.event_type === 'model.retry').length, 3)
 				else {
 					t.equal(reply.answer.content, text)
 					t.strictSame(reply.answer.tool_calls, [{ id: 'c1', name: 'memory_stm_read', arguments: args }])
 				}
 			}
 		}
-		await Promise.all(Array.from({ length: 16 }, () => some(calls / 16)))
+		await Promise.all(Array.from({ length: 16 }, () => callTimes(calls / 16)))
 		t.ok(statuses.answered > calls / 2 && statuses.failed > 0, JSON.stringify(statuses))
-		t.ok(headers.length <= calls * 4)
+		t.ok(requests.length <= calls * 4)
 	},
 )
 
-void t.test('falling back', async (t) => {
-	void t.test('happens at once where the first model refuses, and the answer names who gave it', async (t) => {
+void t.test('a fallback', async (t) => {
+	void t.test('follows the refusal of the first model at once, and the answer names its model', async (t) => {
 		const first = await aimock(t, { status: 401, message: 'bad key' })
 		const second = await aimock(t, 'From the second.')
 		const orders = [
@@ -467,7 +465,7 @@ void t.test('falling back', async (t) => {
 		])
 	})
 
-	void t.test('fails with what every model said where all fail', async (t) => {
+	void t.test('fails with the messages of all models if all fail', async (t) => {
 		const first = await aimock(t, { status: 400, message: 'no such model' })
 		const second = await aimock(t, { status: 403, message: 'not you' })
 		const { reply } = await askAll([
@@ -481,7 +479,7 @@ void t.test('falling back', async (t) => {
 		})
 	})
 
-	void t.test('has a status only where all models fail for the same reason', async (t) => {
+	void t.test('fails with a status only if all models fail for the same reason', async (t) => {
 		const first = await aimock(t, { status: 429, message: 'no money', code: 'insufficient_quota' })
 		const second = await aimock(t, { status: 400, message: 'no such field' })
 		const { reply } = await askAll([
@@ -491,53 +489,53 @@ void t.test('falling back', async (t) => {
 		t.match(failedWith(reply), { code: 'model_rejected', status: undefined })
 	})
 
-	void t.test('goes to the offline provider like to any other', async (t) => {
+	void t.test('may be the offline provider', async (t) => {
 		const { url } = await aimock(t, { status: 401 })
 		const { reply } = await askAll([order({ base_url: url }), order({ provider: 'offline', kind: 'offline' })])
 		t.match(answered(reply).content, /offline provider/)
 	})
 })
 
-void t.test('a server that loads its model is waited for as long as for an answer', async (t) => {
+void t.test('a call waits for a server that loads its model, as long as for an answer', async (t) => {
 	const loading = JSON.stringify({ error: { message: 'Loading model', type: 'unavailable_error', code: 503 } })
 	let left = 9
-	const { url } = await raw(t, (response) => {
+	const { url } = await startRawServer(t, (response) => {
 		if (left-- > 0) return response.writeHead(503, { 'content-type': 'application/json' }).end(loading)
 		if (left >= -3) return response.writeHead(500).end('not yet')
 		return stream(response, [chunk({ content: 'Loaded.' }, 'stop')])
 	})
 	const { reply, events } = await askAll([order({ base_url: url })])
-	t.equal(answered(reply).content, 'Loaded.', 'errors after that are retried as always')
+	t.equal(answered(reply).content, 'Loaded.', 'later errors are retried as usual')
 	t.equal(events.filter(({ event_type }) => event_type === 'model.retry').length, 12)
 
-	const never = await raw(t, (response) => response.writeHead(503).end(loading))
+	const never = await startRawServer(t, (response) => response.writeHead(503).end(loading))
 	const failed = await askAll([order({ base_url: never.url, timeout_ms: 100 })])
 	t.match(failedWith(failed.reply), { code: 'model_unavailable', message: /Loading model/ })
-	t.ok(never.headers.length > 4)
+	t.ok(never.requests.length > 4)
 
-	const other = await raw(t, (response) => stream(response, [chunk({ content: 'Here.' }, 'stop')]))
-	const before = never.headers.length
-	const fallen = await askAll([order({ base_url: never.url }), order({ base_url: other.url })])
-	t.equal(answered(fallen.reply).content, 'Here.')
-	t.equal(never.headers.length - before, 4, 'a fallback does not wait')
+	const other = await startRawServer(t, (response) => stream(response, [chunk({ content: 'Here.' }, 'stop')]))
+	const before = never.requests.length
+	const withFallback = await askAll([order({ base_url: never.url }), order({ base_url: other.url })])
+	t.equal(answered(withFallback.reply).content, 'Here.')
+	t.equal(never.requests.length - before, 4, 'a fallback does not wait')
 })
 
-void t.test('a call has a slot of its provider while it is made, and none between attempts', async (t) => {
+void t.test('a call has a slot of its provider during an attempt, and none between attempts', async (t) => {
 	let held = 0
 	let taken = 0
-	let before = 0
+	let heldDuringRequests = 0
 	const slot: ModelIo['slot'] = async ({ provider }) => {
 		t.equal(provider, 'limited')
 		held++
 		taken++
 		return () => void held--
 	}
-	const failing = await raw(t, (response) => {
-		before += held
+	const failing = await startRawServer(t, (response) => {
+		heldDuringRequests += held
 		response.writeHead(500).end('not now')
 	})
-	const { url } = await raw(t, (response) => {
-		before += held
+	const { url } = await startRawServer(t, (response) => {
+		heldDuringRequests += held
 		return stream(response, [chunk({ content: 'Here.' }, 'stop')])
 	})
 	const onEvent = ({ event_type }: NewEvent): void => {
@@ -546,7 +544,7 @@ void t.test('a call has a slot of its provider while it is made, and none betwee
 	const limited = order({ base_url: failing.url, provider: 'limited', needs_slot: true })
 	const { reply } = await askAll([limited, order({ base_url: url })], undefined, { onEvent, slot })
 	t.equal(answered(reply).content, 'Here.')
-	t.strictSame({ held, taken, before }, { held: 0, taken: 4, before: 4 })
+	t.strictSame({ held, taken, heldDuringRequests }, { held: 0, taken: 4, heldDuringRequests: 4 })
 
 	const stopped = new Fault('stopped', 'the run is stopped')
 	const refused = await askAll([limited], undefined, { slot: () => Promise.reject(stopped) })
@@ -554,19 +552,18 @@ void t.test('a call has a slot of its provider while it is made, and none betwee
 	t.strictSame(refused.events, [])
 })
 
-void t.test('a server that cannot be reached is waited for as long as it may take to start', async (t) => {
+void t.test('a call waits for an unreachable server for startup_timeout_s', async (t) => {
 	let left = 9
-	const { url } = await raw(t, (response) => {
+	const { url } = await startRawServer(t, (response) => {
 		if (left-- > 0) return response.writeHead(502 + (left % 3)).end('no upstream')
 		return stream(response, [chunk({ content: 'Started.' }, 'stop')])
 	})
 	const { reply } = await askAll([order({ base_url: url, startup_timeout_ms: 60_000 })])
 	t.equal(answered(reply).content, 'Started.')
 
-	const closed = createServer()
-	await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
-	const base_url = `http://127.0.0.1:${(closed.address() as AddressInfo).port}/v1`
-	await new Promise((resolve) => closed.close(resolve))
+	const closed = await listenOnLoopback(createServer())
+	await closed.stop()
+	const base_url = `${closed.url}/v1`
 	const retriesIn = ({ events }: { events: { event_type: string }[] }): number =>
 		events.filter(({ event_type }) => event_type === 'model.retry').length
 	const waits = await askAll([order({ base_url, startup_timeout_ms: 100 })])
@@ -574,24 +571,24 @@ void t.test('a server that cannot be reached is waited for as long as it may tak
 	t.ok(retriesIn(waits) > 3, String(retriesIn(waits)))
 	t.equal(retriesIn(await askAll([order({ base_url })])), 3)
 	const offline = order({ provider: 'offline', kind: 'offline' })
-	const fallen = await askAll([order({ base_url, startup_timeout_ms: 60_000 }), offline])
-	t.equal(retriesIn(fallen), 3, 'a fallback does not wait')
+	const withFallback = await askAll([order({ base_url, startup_timeout_ms: 60_000 }), offline])
+	t.equal(retriesIn(withFallback), 3, 'a fallback does not wait')
 
-	let hasty = 9
-	const proxy = await raw(t, (response) => {
-		if (hasty-- > 0) return response.writeHead(503, { 'retry-after': '0' }).end('no upstream')
+	let refusals = 9
+	const proxy = await startRawServer(t, (response) => {
+		if (refusals-- > 0) return response.writeHead(503, { 'retry-after': '0' }).end('no upstream')
 		return stream(response, [chunk({ content: 'Started.' }, 'stop')])
 	})
 	const paced = await askAll([order({ base_url: proxy.url, startup_timeout_ms: 60_000 })], { baseMs: 10, capMs: 20 })
 	t.equal(answered(paced.reply).content, 'Started.')
 	for (const { payload } of paced.events.filter(({ event_type }) => event_type === 'model.retry'))
-		t.ok(Number(payload.delay_ms) >= 10, 'a proxy that asks for no wait is not asked without end')
+		t.ok(Number(payload.delay_ms) >= 10, 'a proxy that requests no delay still gets one')
 })
 
-void t.test('requests that filled the context of llama.cpp together come back far apart', async (t) => {
+void t.test('requests that exceeded the shared context of llama.cpp are retried far apart', async (t) => {
 	const error = { error: { code: 500, message: 'Context size has been exceeded.', type: 'server_error' } }
 	let left = 20
-	const { url } = await raw(t, (response) =>
+	const { url } = await startRawServer(t, (response) =>
 		stream(response, left-- > 0 ? [`data: ${JSON.stringify(error)}\n\n`] : [chunk({ content: 'Room.' }, 'stop')]),
 	)
 	const baseMs = 10
@@ -603,11 +600,11 @@ void t.test('requests that filled the context of llama.cpp together come back fa
 		events.flatMap(({ payload }) => (payload as { delay_ms?: number }).delay_ms ?? []),
 	)
 	t.equal(delays.length, 20)
-	t.ok(Math.max(...delays) > 2 * baseMs, 'later than after another failure')
+	t.ok(Math.max(...delays) > 2 * baseMs, 'longer than after another failure')
 	t.ok(Math.max(...delays) - Math.min(...delays) > 2 * baseMs, delays.join(' '))
 })
 
-void t.test('retryAfter reads seconds, dates and milliseconds, and nothing else', (t) => {
+void t.test('retryAfter reads seconds, dates and milliseconds only', (t) => {
 	const now = Date.parse('2026-01-01T00:00:00Z')
 	const read = (headers: Record<string, string>): number | undefined => retryAfter(new Headers(headers), now)
 	t.equal(read({ 'retry-after': '2' }), 2_000)
@@ -624,7 +621,7 @@ void t.test('retryAfter reads seconds, dates and milliseconds, and nothing else'
 
 type Test = Pick<typeof t, 'teardown'>
 
-/** A model server whose n-th answer to anything is the n-th reply. */
+/** A model server that answers the n-th request with the n-th reply, whatever its prompt. */
 async function aimock(test: Test, ...replies: Reply[]): Promise<Awaited<ReturnType<typeof startModelServer>>> {
 	const server = await startModelServer()
 	test.teardown(() => server.stop())
@@ -632,31 +629,8 @@ async function aimock(test: Test, ...replies: Reply[]): Promise<Awaited<ReturnTy
 	return server
 }
 
-interface RawServer {
-	url: string
-	headers: IncomingHttpHeaders[]
-	stop(): Promise<void>
-}
-
-/** A server for what no model server would do. */
-async function raw(test: Test, respond: (response: ServerResponse) => unknown): Promise<RawServer> {
-	const headers: IncomingHttpHeaders[] = []
-	const server = createServer((request, response) => {
-		headers.push(request.headers)
-		request.resume().on('end', () => respond(response))
-	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	const stop = (): Promise<void> =>
-		new Promise((resolve) => {
-			server.close(() => resolve())
-			server.closeAllConnections()
-		})
-	test.teardown(stop)
-	return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, headers, stop }
-}
-
 function stream(response: ServerResponse, events: string[]): void {
-	response.writeHead(200, { 'content-type': 'text/event-stream' })
+	startStream(response)
 	for (const event of events) response.write(event)
 	response.end('data: [DONE]\n\n')
 }
@@ -665,7 +639,7 @@ function chunk(delta: object, finish_reason: string | null = null): string {
 	return `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
 }
 
-/** Numbers from 0 to 1 that follow from the seed. */
+/** Numbers from 0 to 1, determined by the seed. */
 function pseudoRandom(seed: number): () => number {
 	let count = 0
 	return () => createHash('sha256').update(`${seed}:${count++}`).digest().readUInt32BE() / 2 ** 32

@@ -1,4 +1,4 @@
-/** What servers do that their API's description does not say: each is handled, and none completes empty. */
+/** Deviations of model servers from their documented APIs: each is handled, and none completes a run with an empty answer. */
 import t from 'tap'
 import type { ModelAnswer, ToolSpec } from '../../core/protocol.ts'
 import type { AnswerForm, ModelOrder } from '../../sandbox/order.ts'
@@ -12,25 +12,25 @@ interface Quirk {
 	/** Default: openai. */
 	kind?: ModelOrder['kind']
 	order?: Partial<ModelOrder>
-	/** The request offers none. */
 	withoutTools?: true
-	/** The parameters of the one tool. */
-	takes?: Record<string, unknown>
-	/** Behind the prompt. */
+	/** The parameters of the only tool. */
+	parameters?: Record<string, unknown>
+	/** After the prompt. */
 	turns?: (order: ModelOrder) => Turn[]
 	system?: string
 	form?: AnswerForm
 	reply: ScriptedReply | ((request: ScriptedRequest, n: number) => ScriptedReply)
-	says?: string
+	content?: string
 	calls?: [name: string, args: object][]
-	thinks?: string
-	ends?: ModelAnswer['finish_reason']
+	reasoning?: string
+	finish_reason?: ModelAnswer['finish_reason']
 	usage?: Partial<ModelAnswer['usage']>
-	fails?: Partial<ModelFailure> & { code: string }
-	/** It says nothing, and the answer shows why. */
+	failure?: Partial<ModelFailure> & { code: string }
+	/** The answer has neither text nor calls. */
 	isBlank?: true
-	/** What the last request must hold, and how many there were. */
-	asks?: object
+	/** Must match the body of the last request. */
+	lastRequest?: object
+	/** The number of requests. */
 	requests?: number
 }
 
@@ -47,21 +47,25 @@ const CALL: [string, object][] = [['memory.stm_read', { key: 'a' }]]
 const delta = (piece: object, finish_reason: string | null = null): object => ({
 	choices: [{ index: 0, delta: piece, finish_reason }],
 })
-const says = (...pieces: string[]): ScriptedReply => ({
+const textReply = (...pieces: string[]): ScriptedReply => ({
 	sse: [...pieces.map((content) => delta({ content })), delta({}, 'stop')],
 })
-const whole = (message: object, finish_reason: string | null = 'stop'): ScriptedReply => ({
+const jsonReply = (message: object, finish_reason: string | null = 'stop'): ScriptedReply => ({
 	json: { choices: [{ index: 0, message, finish_reason }] },
 })
 const refusal = (message: string, more: object = {}, status = 400): ScriptedReply => ({
 	status,
 	json: { error: { message, type: 'invalid_request_error', ...more } },
 })
-/** Refuses as long as the body has what the server does not take. */
-const refuses =
-	(has: (body: ScriptedRequest['body']) => unknown, refused: ScriptedReply, answer: ScriptedReply = says('Yes.')) =>
+/** Refuses requests whose body the server does not accept. */
+const refusesIf =
+	(
+		isUnsupported: (body: ScriptedRequest['body']) => unknown,
+		refused: ScriptedReply,
+		answer: ScriptedReply = textReply('Yes.'),
+	) =>
 	({ body }: ScriptedRequest): ScriptedReply =>
-		has(body) ? refused : answer
+		isUnsupported(body) ? refused : answer
 const call = (id: string, args: string, more: object = {}): object => ({
 	index: 0,
 	id,
@@ -69,7 +73,8 @@ const call = (id: string, args: string, more: object = {}): object => ({
 	function: { name: NAME, arguments: args },
 	...more,
 })
-const asked =
+/** A call and its result; `state`: the provider state of the call's answer. */
+const toolTurns =
 	(state?: (order: ModelOrder) => unknown) =>
 	(order: ModelOrder): Turn[] => {
 		const provider_state = state && sealState(order, state(order))
@@ -83,22 +88,22 @@ const asked =
 			{ role: 'tool', call_id: 'c1', name: 'memory.stm_read', ok: true, content: '1' },
 		]
 	}
-/** As the templates of Mistral and Gemma demand it; calls and their results do not count. */
+/** As the templates of Mistral and Gemma require; calls and their results do not count. */
 const ALTERNATE = 'Conversation roles must alternate user/assistant/user/assistant/...'
 const alternates = (messages: { role: string; tool_calls?: unknown }[]): boolean =>
 	messages
 		.filter(({ role, tool_calls }) => role === 'user' || (role === 'assistant' && tool_calls === undefined))
 		.every(({ role }, at) => role === (at % 2 === 0 ? 'user' : 'assistant'))
-/** As older templates, which know neither the system nor tools. */
-const alternatesWholly = (messages: { role: string }[]): boolean =>
+/** As older templates require, which support neither system messages nor tools. */
+const alternatesStrictly = (messages: { role: string }[]): boolean =>
 	messages.every(({ role }, at) => role === (at % 2 === 0 ? 'user' : 'assistant'))
-const message = (...content: object[]): ScriptedReply => ({
+const anthropicReply = (...content: object[]): ScriptedReply => ({
 	json: { type: 'message', content, stop_reason: 'end_turn', usage: { input_tokens: 1, output_tokens: 1 } },
 })
-const contents = (parts: object[], finishReason = 'STOP', more: object = {}): ScriptedReply => ({
+const geminiReply = (parts: object[], finishReason = 'STOP', more: object = {}): ScriptedReply => ({
 	sse: [{ candidates: [{ content: { role: 'model', parts }, finishReason }], ...more }],
 })
-const output = (...items: object[]): ScriptedReply => ({
+const responsesReply = (...items: object[]): ScriptedReply => ({
 	sse: [
 		...items.map((item) => ({ type: 'response.output_item.done', item })),
 		{ type: 'response.completed', response: { status: 'completed', output: items } },
@@ -114,94 +119,104 @@ const ODATA = {
 
 const quirks: Record<string, Quirk> = {
 	'<think> in the text': {
-		reply: says('<th', 'ink>It ', 'is.</thi', 'nk>\n\nYes', '.'),
-		says: 'Yes.',
-		thinks: 'It is.',
+		reply: textReply('<th', 'ink>It ', 'is.</thi', 'nk>\n\nYes', '.'),
+		content: 'Yes.',
+		reasoning: 'It is.',
 	},
-	'<think> that the template opened': { reply: says('It is.\n</think>\n\nYes.'), says: 'Yes.', thinks: 'It is.' },
-	'<think> that never ends': { reply: says('<think>It is, ', 'or is it'), isBlank: true, thinks: 'It is, or is it' },
-	'[THINK] of Mistral': { reply: says('[THINK]It is.[/THINK]Yes.'), says: 'Yes.', thinks: 'It is.' },
-	'an answer that speaks of <think>': {
-		reply: says('Write <think>…</think> first.'),
-		says: 'Write <think>…</think> first.',
+	'<think> opened by the template': {
+		reply: textReply('It is.\n</think>\n\nYes.'),
+		content: 'Yes.',
+		reasoning: 'It is.',
 	},
-	'reasoning_content beside nothing': {
+	'an unclosed <think>': {
+		reply: textReply('<think>It is, ', 'or is it'),
+		isBlank: true,
+		reasoning: 'It is, or is it',
+	},
+	'[THINK] of Mistral': { reply: textReply('[THINK]It is.[/THINK]Yes.'), content: 'Yes.', reasoning: 'It is.' },
+	'an answer that mentions <think>': {
+		reply: textReply('Write <think>…</think> first.'),
+		content: 'Write <think>…</think> first.',
+	},
+	'reasoning_content without content': {
 		reply: { sse: [delta({ reasoning_content: 'Hm.' }), delta({}, 'stop')] },
 		isBlank: true,
-		thinks: 'Hm.',
+		reasoning: 'Hm.',
 	},
-	'reasoning by another name': {
+	'reasoning in the field `reasoning`': {
 		reply: { sse: [delta({ reasoning: 'Hm.' }), delta({ content: 'Yes.' }, 'stop')] },
-		says: 'Yes.',
-		thinks: 'Hm.',
+		content: 'Yes.',
+		reasoning: 'Hm.',
 	},
 	'text as a list of parts': {
-		reply: whole({
+		reply: jsonReply({
 			content: [
 				{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] },
 				{ type: 'text', text: 'Yes.' },
 			],
 		}),
-		says: 'Yes.',
-		thinks: 'Hm.',
+		content: 'Yes.',
+		reasoning: 'Hm.',
 	},
-	'a call as Hermes writes it': {
-		reply: says('I look.\n<tool_', `call>\n{"name": "${NAME}", "arguments": {"key": "a"}}\n</tool_call>`),
-		says: 'I look.\n',
+	'a call in the format of Hermes': {
+		reply: textReply('I look.\n<tool_', `call>\n{"name": "${NAME}", "arguments": {"key": "a"}}\n</tool_call>`),
+		content: 'I look.\n',
 		calls: CALL,
-		ends: 'tool_calls',
+		finish_reason: 'tool_calls',
 	},
-	'a call without its end': { reply: says(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}`), calls: CALL },
-	'a call in tags, as Qwen3-Coder writes it': {
-		reply: says(`<tool_call>\n<function=${NAME}>\n<parameter=key>\na\n</parameter>\n</function>\n</tool_call>`),
-		calls: CALL,
-	},
-	'a call as GLM writes it': {
-		reply: says(`<tool_call>${NAME}\n<arg_key>key</arg_key>\n<arg_value>a</arg_value>\n</tool_call>`),
+	'an unclosed call': { reply: textReply(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}`), calls: CALL },
+	'a call in the format of Qwen3-Coder': {
+		reply: textReply(`<tool_call>\n<function=${NAME}>\n<parameter=key>\na\n</parameter>\n</function>\n</tool_call>`),
 		calls: CALL,
 	},
-	'a list of calls, as Mistral writes it': {
-		reply: says(`[TOOL_CALLS][{"name": "${NAME}", "arguments": {"key": "a"}}]`),
+	'a call in the format of GLM': {
+		reply: textReply(`<tool_call>${NAME}\n<arg_key>key</arg_key>\n<arg_value>a</arg_value>\n</tool_call>`),
 		calls: CALL,
 	},
-	'a call with [ARGS]': { reply: says(`[TOOL_CALLS]${NAME}[ARGS]{"key": "a"}`), calls: CALL },
-	'a call as Llama writes it': { reply: says(`<function=${NAME}>{"key": "a"}</function>`), calls: CALL },
-	'a call behind <|python_tag|>': {
-		reply: says(`<|python_tag|>{"name": "${NAME}", "parameters": {"key": "a"}}`),
+	'a list of calls in the format of Mistral': {
+		reply: textReply(`[TOOL_CALLS][{"name": "${NAME}", "arguments": {"key": "a"}}]`),
 		calls: CALL,
 	},
-	'a call as DeepSeek writes it': {
-		reply: says(
+	'a call with [ARGS]': { reply: textReply(`[TOOL_CALLS]${NAME}[ARGS]{"key": "a"}`), calls: CALL },
+	'a call in the format of Llama': { reply: textReply(`<function=${NAME}>{"key": "a"}</function>`), calls: CALL },
+	'a call after <|python_tag|>': {
+		reply: textReply(`<|python_tag|>{"name": "${NAME}", "parameters": {"key": "a"}}`),
+		calls: CALL,
+	},
+	'a call in the format of DeepSeek': {
+		reply: textReply(
 			`<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${NAME}\n\`\`\`json\n{"key": "a"}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
 		),
 		calls: CALL,
 	},
-	'a call as Kimi writes it': {
-		reply: says(
+	'a call in the format of Kimi': {
+		reply: textReply(
 			`<|tool_calls_section_begin|><|tool_call_begin|>functions.${NAME}:0<|tool_call_argument_begin|>{"key": "a"}<|tool_call_end|><|tool_calls_section_end|>`,
 		),
 		calls: CALL,
 	},
-	'a call in the way of Claude': {
-		reply: says(`<function_calls><invoke name="${NAME}"><parameter name="key">a</parameter></invoke></function_calls>`),
+	'a call in the format of Claude': {
+		reply: textReply(
+			`<function_calls><invoke name="${NAME}"><parameter name="key">a</parameter></invoke></function_calls>`,
+		),
 		calls: CALL,
 	},
-	'a call that is all of the text': { reply: says(`{"name": "${NAME}", "parameters": {"key": "a"}}`), calls: CALL },
+	'a call that is the whole text': { reply: textReply(`{"name": "${NAME}", "parameters": {"key": "a"}}`), calls: CALL },
 	'a call in a fence': {
-		reply: says('```json\n', `{"name": "${NAME}", "arguments": {"key": "a"}}`, '\n```'),
+		reply: textReply('```json\n', `{"name": "${NAME}", "arguments": {"key": "a"}}`, '\n```'),
 		calls: CALL,
 	},
-	'a call that is quoted': {
-		reply: says(`Write:\n\`\`\`\n<tool_call>{"name": "${NAME}", "arguments": {}}</tool_call>\n\`\`\``),
-		says: `Write:\n\`\`\`\n<tool_call>{"name": "${NAME}", "arguments": {}}</tool_call>\n\`\`\``,
-		ends: 'stop',
+	'a quoted call': {
+		reply: textReply(`Write:\n\`\`\`\n<tool_call>{"name": "${NAME}", "arguments": {}}</tool_call>\n\`\`\``),
+		content: `Write:\n\`\`\`\n<tool_call>{"name": "${NAME}", "arguments": {}}</tool_call>\n\`\`\``,
+		finish_reason: 'stop',
 	},
 	'a call of a tool that was not offered': {
-		reply: says('<tool_call>{"name": "rm", "arguments": {}}</tool_call>'),
-		says: '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
+		reply: textReply('<tool_call>{"name": "rm", "arguments": {}}</tool_call>'),
+		content: '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
 	},
-	'an answer in JSON': { reply: says('{"city": ', '"Rome"}'), says: '{"city": "Rome"}' },
-	'the old function_call': {
+	'an answer in JSON': { reply: textReply('{"city": ', '"Rome"}'), content: '{"city": "Rome"}' },
+	'the deprecated function_call': {
 		reply: {
 			sse: [
 				delta({ function_call: { name: NAME, arguments: '{"key"' } }),
@@ -210,14 +225,14 @@ const quirks: Record<string, Quirk> = {
 			],
 		},
 		calls: CALL,
-		ends: 'tool_calls',
+		finish_reason: 'tool_calls',
 	},
-	'calls that end with stop': {
+	'calls with finish_reason stop': {
 		reply: { sse: [delta({ tool_calls: [call('c', '{"key":"a"}')] }), delta({}, 'stop')] },
 		calls: CALL,
-		ends: 'tool_calls',
+		finish_reason: 'tool_calls',
 	},
-	'two calls with one index': {
+	'two calls with the same index': {
 		reply: {
 			sse: [
 				delta({ tool_calls: [call('c1', '{"key":"a"}')] }),
@@ -231,37 +246,49 @@ const quirks: Record<string, Quirk> = {
 		reply: { sse: [delta({ tool_calls: [call('c', '')] }), delta({}, 'tool_calls')] },
 		calls: [['memory.stm_read', {}]],
 	},
-	'calls promised and not made': {
+	'finish_reason tool_calls without calls': {
 		reply: { sse: [delta({ content: 'Yes.' }, 'tool_calls')] },
-		says: 'Yes.',
-		ends: 'stop',
+		content: 'Yes.',
+		finish_reason: 'stop',
 	},
-	'an end in another word': { reply: { sse: [delta({ content: 'Yes' }, 'max_tokens')] }, says: 'Yes', ends: 'length' },
-	'a filter': { reply: { sse: [delta({}, 'content_filter')] }, isBlank: true, ends: 'content_filter' },
-	'nothing at all': { reply: { sse: [delta({ role: 'assistant' }), delta({}, 'stop')] }, isBlank: true, ends: 'stop' },
-	'a whole body in place of a stream': { reply: whole({ content: 'Yes.' }), says: 'Yes.' },
-	'a whole body that does not say why it ended': { reply: whole({ content: 'Yes.' }, null), says: 'Yes.' },
-	'a stream under another type': {
+	'a nonstandard finish_reason': {
+		reply: { sse: [delta({ content: 'Yes' }, 'max_tokens')] },
+		content: 'Yes',
+		finish_reason: 'length',
+	},
+	'an answer removed by a content filter': {
+		reply: { sse: [delta({}, 'content_filter')] },
+		isBlank: true,
+		finish_reason: 'content_filter',
+	},
+	'an empty answer': {
+		reply: { sse: [delta({ role: 'assistant' }), delta({}, 'stop')] },
+		isBlank: true,
+		finish_reason: 'stop',
+	},
+	'a JSON body instead of a stream': { reply: jsonReply({ content: 'Yes.' }), content: 'Yes.' },
+	'a JSON body without finish_reason': { reply: jsonReply({ content: 'Yes.' }, null), content: 'Yes.' },
+	'a stream with another content type': {
 		reply: { text: `data: ${JSON.stringify(delta({ content: 'Yes.' }, 'stop'))}\n\n`, type: 'text/plain' },
-		says: 'Yes.',
+		content: 'Yes.',
 	},
-	'a last event without its blank line': {
+	'a last event without a blank line after it': {
 		reply: { text: `data: ${JSON.stringify(delta({ content: 'Yes.' }, 'stop'))}`, type: 'text/event-stream' },
-		says: 'Yes.',
+		content: 'Yes.',
 	},
 	'an error with status 200': {
 		reply: { json: { error: { message: 'slow down', code: 'rate_limit_exceeded' } } },
-		fails: { code: 'model_rate_limited', retryable: true },
+		failure: { code: 'model_rate_limited', retryable: true },
 	},
 	'an error in the stream': {
 		reply: { sse: [delta({ content: 'a' }), { error: { message: 'overloaded', type: 'overloaded_error' } }] },
-		fails: { code: 'model_unavailable', retryable: true },
+		failure: { code: 'model_unavailable', retryable: true },
 	},
-	'an address that is a web page': {
+	'a base_url that serves a web page': {
 		reply: { text: '<html>', type: 'text/html' },
-		fails: { code: 'model_malformed', message: /base_url/ as never },
+		failure: { code: 'model_malformed', message: /base_url/ as never },
 	},
-	'a cache that is counted': {
+	'usage with cached and reasoning tokens': {
 		reply: {
 			sse: [
 				delta({ content: 'Yes.' }, 'stop'),
@@ -276,23 +303,23 @@ const quirks: Record<string, Quirk> = {
 				},
 			],
 		},
-		says: 'Yes.',
+		content: 'Yes.',
 		usage: { input_tokens: 9, output_tokens: 8, cached_tokens: 7, reasoning_tokens: 6 },
 	},
-	'max_tokens refused for max_completion_tokens': {
+	'max_tokens refused in favour of max_completion_tokens': {
 		order: { params: { max_tokens: 9 } },
-		reply: refuses(
+		reply: refusesIf(
 			(body) => 'max_tokens' in body,
 			refusal("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", { param: 'max_tokens' }),
 		),
-		says: 'Yes.',
-		asks: { max_completion_tokens: 9 },
+		content: 'Yes.',
+		lastRequest: { max_completion_tokens: 9 },
 		requests: 2,
 	},
-	'max_tokens beyond what the model has': {
+	'max_tokens above the limit of the model': {
 		order: { params: { max_tokens: 999 } },
-		reply: refuses((body) => 'max_tokens' in body, refusal('max_tokens is too large: 999. At most 100.')),
-		says: 'Yes.',
+		reply: refusesIf((body) => 'max_tokens' in body, refusal('max_tokens is too large: 999. At most 100.')),
+		content: 'Yes.',
 		requests: 2,
 	},
 	'temperature refused, then top_p': {
@@ -300,74 +327,74 @@ const quirks: Record<string, Quirk> = {
 		reply: ({ body }) => {
 			if ('temperature' in body)
 				return refusal("'temperature' does not support 0.1 with this model", { param: 'temperature' })
-			return 'top_p' in body ? refusal('`top_p`: Extra inputs are not permitted', {}, 422) : says('Yes.')
+			return 'top_p' in body ? refusal('`top_p`: Extra inputs are not permitted', {}, 422) : textReply('Yes.')
 		},
-		says: 'Yes.',
-		asks: { seed: 7 },
+		content: 'Yes.',
+		lastRequest: { seed: 7 },
 		requests: 3,
 	},
 	'a field of extra_body refused': {
 		order: { extra_body: { enable_thinking: false, keep: 1 } },
-		reply: refuses(
+		reply: refusesIf(
 			(body) => 'enable_thinking' in body,
 			refusal('Unrecognized request argument supplied: enable_thinking'),
 		),
-		says: 'Yes.',
-		asks: { keep: 1 },
+		content: 'Yes.',
+		lastRequest: { keep: 1 },
 		requests: 2,
 	},
 	'stream_options refused': {
-		reply: refuses((body) => 'stream_options' in body, refusal('stream_options: extra fields not permitted')),
-		says: 'Yes.',
-		asks: { stream: true },
+		reply: refusesIf((body) => 'stream_options' in body, refusal('stream_options: extra fields not permitted')),
+		content: 'Yes.',
+		lastRequest: { stream: true },
 		requests: 2,
 	},
-	'no streaming': {
-		reply: refuses(
+	'streaming refused': {
+		reply: refusesIf(
 			(body) => body.stream,
 			refusal('Streaming is not supported for this model'),
-			whole({ content: 'Yes.' }),
+			jsonReply({ content: 'Yes.' }),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 2,
 	},
-	'no tools': {
-		reply: refuses(
+	'tools refused': {
+		reply: refusesIf(
 			(body) => body.tools,
 			refusal('registry.ollama.ai/library/m does not support tools'),
-			says(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}</tool_call>`),
+			textReply(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}</tool_call>`),
 		),
 		calls: CALL,
-		asks: { messages: [{ role: 'system', content: /memory_stm_read/ }, {}] },
+		lastRequest: { messages: [{ role: 'system', content: /memory_stm_read/ }, {}] },
 		requests: 2,
 	},
-	'no tools, said with 404': {
-		reply: refuses((body) => body.tools, refusal('No endpoints found that support tool use.', {}, 404)),
-		turns: asked(),
-		says: 'Yes.',
-		asks: {
+	'tools refused with 404': {
+		reply: refusesIf((body) => body.tools, refusal('No endpoints found that support tool use.', {}, 404)),
+		turns: toolTurns(),
+		content: 'Yes.',
+		lastRequest: {
 			messages: [{}, {}, { role: 'assistant', content: /<tool_call>/ }, { role: 'user', content: /<tool_response/ }],
 		},
 		requests: 2,
 	},
-	'a schema that is too much': {
-		reply: refuses(
+	'a tool schema that the server cannot parse': {
+		reply: refusesIf(
 			(body) => JSON.stringify(body).includes('minLength'),
 			refusal('Unable to parse the JSON schema of tools[0]', { param: 'tools[0].function.parameters' }),
 		),
-		says: 'Yes.',
-		asks: { tools: [{ function: { name: NAME } }] },
+		content: 'Yes.',
+		lastRequest: { tools: [{ function: { name: NAME } }] },
 		requests: 2,
 	},
-	'no alternatives at the top of a schema, and no array without items': {
-		takes: {
+	'top-level alternatives and arrays without items refused in a tool schema': {
+		parameters: {
 			type: 'object',
 			properties: { rows: { type: ['array', 'null'] }, pair: { type: 'array', items: [{ type: 'string' }] } },
 			required: ['rows'],
 			anyOf: [{ properties: { key: { type: 'string' } } }, { required: ['pair'] }],
 			oneOf: [{ properties: { id: { type: 'number' } } }],
 		},
-		reply: refuses(
+		reply: refusesIf(
 			({ tools: [{ function: tool }] }) => {
 				const { anyOf, oneOf, properties } = tool.parameters
 				return (
@@ -382,8 +409,8 @@ const quirks: Record<string, Quirk> = {
 				param: 'tools[0].function.parameters',
 			}),
 		),
-		says: 'Yes.',
-		asks: {
+		content: 'Yes.',
+		lastRequest: {
 			tools: [
 				{
 					function: {
@@ -403,69 +430,69 @@ const quirks: Record<string, Quirk> = {
 		},
 		requests: 2,
 	},
-	'llama.cpp: a type in a schema of a tool that it does not know': {
-		takes: { type: 'object', properties: { key: { type: 'int' }, file: true, list: { type: ['any', 'null'] } } },
-		reply: refuses(({ tools: [tool] }) => {
+	'llama.cpp: an unknown type in a tool schema': {
+		parameters: { type: 'object', properties: { key: { type: 'int' }, file: true, list: { type: ['any', 'null'] } } },
+		reply: refusesIf(({ tools: [tool] }) => {
 			const { key, file, list } = tool.function.parameters.properties
 			return [key, file, list].some((one) => typeof one !== 'object' || /int|any/.test(one.type))
 		}, refusal('Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #/properties/key: unrecognized type int')),
-		says: 'Yes.',
-		asks: { tools: [{ function: { name: NAME } }] },
+		content: 'Yes.',
+		lastRequest: { tools: [{ function: { name: NAME } }] },
 		requests: 2,
 	},
-	'llama.cpp: a schema of the answer that it cannot use': {
+	'llama.cpp: an unsupported answer schema': {
 		form: { json: { name: 'a', schema: { type: 'object', properties: { a: true } } } },
-		reply: refuses(
+		reply: refusesIf(
 			({ response_format }) => response_format,
 			refusal(
 				'Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #/properties/a: schema must be an object',
 			),
-			says('{}'),
+			textReply('{}'),
 		),
-		says: '{}',
-		asks: { tools: [{ function: { name: NAME, parameters: { properties: { key: { minLength: 1 } } } } }] },
+		content: '{}',
+		lastRequest: { tools: [{ function: { name: NAME, parameters: { properties: { key: { minLength: 1 } } } } }] },
 		requests: 2,
 	},
-	'a tool that stays refused, named by the field alone': {
-		reply: refuses(
+	'a tool that stays refused, named only in `param`': {
+		reply: refusesIf(
 			(body) => body.tools,
 			refusal(`Invalid schema for function '${NAME}': it is refused.`, { param: 'tools[0].function.parameters' }),
-			says(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}</tool_call>`),
+			textReply(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}</tool_call>`),
 		),
 		calls: CALL,
-		asks: { messages: [{ role: 'system', content: /memory_stm_read/ }, {}] },
+		lastRequest: { messages: [{ role: 'system', content: /memory_stm_read/ }, {}] },
 		requests: 3,
 	},
-	'a tool that stays refused, named by the message alone': {
-		reply: refuses((body) => body.tools, refusal(`Invalid schema for function '${NAME}': it is refused.`)),
-		says: 'Yes.',
+	'a tool that stays refused, named only in the message': {
+		reply: refusesIf((body) => body.tools, refusal(`Invalid schema for function '${NAME}': it is refused.`)),
+		content: 'Yes.',
 		requests: 3,
 	},
-	'a description that is too long is not a conversation that is too long': {
-		reply: refuses(
+	'a tool description that is too long, not the conversation': {
+		reply: refusesIf(
 			(body) => body.tools,
 			refusal("Invalid 'tools[0].function.description': string too long. Expected at most 1024.", {
 				param: 'tools[0].function.description',
 				code: 'string_above_max_length',
 			}),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 3,
 	},
-	'half of a surrogate pair, as a cut text may end with': {
+	'half of a surrogate pair, as at the end of truncated text': {
 		turns: () => [
-			...asked()({} as ModelOrder),
+			...toolTurns()({} as ModelOrder),
 			{ role: 'user', content: 'cut \ud83d, \\ud83d, \\\\\ude00\ud83d and whole \u{1f600}' },
 		],
-		reply: refuses(
+		reply: refusesIf(
 			({ messages }) => messages.some(({ content }: { content: string | null }) => !(content ?? '').isWellFormed()),
 			refusal('parse error: invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF'),
 		),
-		says: 'Yes.',
-		asks: { messages: [{}, {}, {}, { content: 'cut \ufffd, \\ud83d, \\\\\ufffd\ufffd and whole \u{1f600}' }] },
+		content: 'Yes.',
+		lastRequest: { messages: [{}, {}, {}, { content: 'cut \ufffd, \\ud83d, \\\\\ufffd\ufffd and whole \u{1f600}' }] },
 		requests: 1,
 	},
-	'Responses: llama.cpp knows messages by their type, and parses the arguments of calls': {
+	'Responses: llama.cpp requires the type of messages, and parses the arguments of calls': {
 		kind: 'openai-responses',
 		turns: () => [
 			{
@@ -481,15 +508,15 @@ const quirks: Record<string, Quirk> = {
 			const calls = body.input.filter(({ type }: { type: string }) => type === 'function_call')
 			if (calls.some((call: { arguments: string }) => !call.arguments.endsWith('}')))
 				return refusal('Failed to parse tool call arguments as JSON', {}, 500)
-			return output(responseText)
+			return responsesReply(responseText)
 		},
-		says: 'Yes.',
-		asks: { input: [{ role: 'user' }, { type: 'message', role: 'assistant', content: 'Let me see.' }, {}, {}] },
+		content: 'Yes.',
+		lastRequest: { input: [{ role: 'user' }, { type: 'message', role: 'assistant', content: 'Let me see.' }, {}, {}] },
 		requests: 1,
 	},
-	'ids of calls that Mistral did not make': {
-		turns: asked(),
-		reply: refuses(
+	'call ids of another format than those of Mistral': {
+		turns: toolTurns(),
+		reply: refusesIf(
 			(body) =>
 				!/^[a-zA-Z0-9]{9}$/.test(
 					body.messages[1].tool_calls[0].id +
@@ -497,80 +524,80 @@ const quirks: Record<string, Quirk> = {
 				),
 			refusal('Tool call id was c1 but must be a-z, A-Z, 0-9, with a length of 9.', { code: '3280' }),
 		),
-		says: 'Yes.',
-		asks: { tools: [{ function: { name: NAME } }] },
+		content: 'Yes.',
+		lastRequest: { tools: [{ function: { name: NAME } }] },
 		requests: 2,
 	},
-	'the same, in the words of its template': {
-		turns: asked(),
-		reply: refuses(
+	'the same, refused by its template': {
+		turns: toolTurns(),
+		reply: refusesIf(
 			(body) => body.messages[1].tool_calls[0].id === 'c1',
 			refusal('Tool call IDs should be alphanumeric strings with length 9!', {}, 500),
 		),
-		says: 'Yes.',
-		asks: { tools: [{ function: { name: NAME } }] },
+		content: 'Yes.',
+		lastRequest: { tools: [{ function: { name: NAME } }] },
 		requests: 2,
 	},
-	'an id of a call that is too long is not a conversation that is too long': {
-		turns: asked(),
-		reply: refuses(
+	'a call id that is too long, not the conversation': {
+		turns: toolTurns(),
+		reply: refusesIf(
 			(body) => body.messages[1].tool_calls[0].id === 'c1',
 			refusal("Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40.", {
 				param: 'messages[1].tool_calls[0].id',
 				code: 'string_above_max_length',
 			}),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 2,
 	},
-	'Responses: the same': {
+	'Responses: a call id that is too long, not the conversation': {
 		kind: 'openai-responses',
-		turns: asked(),
-		reply: refuses(
+		turns: toolTurns(),
+		reply: refusesIf(
 			(body) => body.input[1].call_id === 'c1' || body.input[2].call_id !== body.input[1].call_id,
 			refusal("Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64.", {
 				param: 'input[1].call_id',
 				code: 'string_above_max_length',
 			}),
-			output(responseText),
+			responsesReply(responseText),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 2,
 	},
-	'no system role': {
+	'the system role refused': {
 		system: 'Be brief.',
-		reply: refuses((body) => body.messages[0].role === 'system', refusal('System role not supported')),
-		says: 'Yes.',
-		asks: { messages: [{ role: 'user', content: 'Be brief.\n\nIs it?' }] },
+		reply: refusesIf((body) => body.messages[0].role === 'system', refusal('System role not supported')),
+		content: 'Yes.',
+		lastRequest: { messages: [{ role: 'user', content: 'Be brief.\n\nIs it?' }] },
 		requests: 2,
 	},
 	'roles that must alternate': {
 		system: 'Be brief.',
 		turns: (order) => [
 			{ role: 'user', content: 'Well?' },
-			...asked()(order),
+			...toolTurns()(order),
 			{ role: 'assistant', content: 'Yes.', tool_calls: [] },
 			{ role: 'user', content: 'Why?' },
 			{ role: 'user', content: 'Say!' },
 		],
-		reply: refuses((body) => !alternates(body.messages), refusal(ALTERNATE)),
-		says: 'Yes.',
-		asks: {
+		reply: refusesIf((body) => !alternates(body.messages), refusal(ALTERNATE)),
+		content: 'Yes.',
+		lastRequest: {
 			messages: [{}, { content: 'Is it?\n\nWell?' }, {}, { role: 'tool' }, {}, { content: 'Why?\n\nSay!' }],
 		},
 		requests: 2,
 	},
-	'roles that must alternate, where an answer is missing': {
+	'roles that must alternate, with a missing answer': {
 		turns: (order) => [
-			...asked()(order),
+			...toolTurns()(order),
 			{ role: 'user', content: 'Well?' },
 			{ role: 'assistant', content: 'Yes', tool_calls: [] },
 			{ role: 'assistant', content: 'and no.', tool_calls: [] },
 			{ role: 'user', content: 'Why?' },
 		],
-		reply: refuses((body) => !alternates(body.messages), refusal(ALTERNATE)),
-		says: 'Yes.',
-		asks: {
+		reply: refusesIf((body) => !alternates(body.messages), refusal(ALTERNATE)),
+		content: 'Yes.',
+		lastRequest: {
 			messages: [
 				{ content: 'Is it?' },
 				{},
@@ -586,32 +613,32 @@ const quirks: Record<string, Quirk> = {
 	'roles that must alternate, after a system message': {
 		system: 'Be brief.',
 		turns: () => [{ role: 'user', content: 'Well?' }],
-		reply: refuses(
+		reply: refusesIf(
 			(body) => !alternates(body.messages),
 			refusal(`Jinja Exception: After the optional system message, c${ALTERNATE.slice(1)}`),
 		),
-		says: 'Yes.',
-		asks: { messages: [{ role: 'system', content: 'Be brief.' }, { content: 'Is it?\n\nWell?' }] },
+		content: 'Yes.',
+		lastRequest: { messages: [{ role: 'system', content: 'Be brief.' }, { content: 'Is it?\n\nWell?' }] },
 		requests: 2,
 	},
-	'roles that must alternate, without a role for the system': {
+	'roles that must alternate, without a system role': {
 		system: 'Be brief.',
 		turns: () => [{ role: 'user', content: 'Well?' }],
-		reply: refuses((body) => !alternatesWholly(body.messages), refusal(ALTERNATE)),
-		says: 'Yes.',
-		asks: { messages: [{ role: 'user', content: 'Be brief.\n\nIs it?\n\nWell?' }], tools: [{}] },
+		reply: refusesIf((body) => !alternatesStrictly(body.messages), refusal(ALTERNATE)),
+		content: 'Yes.',
+		lastRequest: { messages: [{ role: 'user', content: 'Be brief.\n\nIs it?\n\nWell?' }], tools: [{}] },
 		requests: 3,
 	},
-	'roles that must alternate, without a role for results': {
+	'roles that must alternate, without a tool role': {
 		system: 'Be brief.',
-		turns: asked(),
-		reply: refuses(
-			(body) => !alternatesWholly(body.messages),
+		turns: toolTurns(),
+		reply: refusesIf(
+			(body) => !alternatesStrictly(body.messages),
 			refusal(ALTERNATE),
-			says('<tool_call>{"name": "memory_stm_read", "arguments": {"key": "a"}}</tool_call>'),
+			textReply('<tool_call>{"name": "memory_stm_read", "arguments": {"key": "a"}}</tool_call>'),
 		),
 		calls: CALL,
-		asks: {
+		lastRequest: {
 			messages: [
 				{ content: /Be brief[^]*memory_stm_read/ },
 				{ role: 'assistant' },
@@ -620,91 +647,93 @@ const quirks: Record<string, Quirk> = {
 		},
 		requests: 4,
 	},
-	'a system message that must be the first': {
+	'a system message that must come first': {
 		system: 'Be brief.',
-		turns: (order) => [{ role: 'user', content: 'Well?' }, ...asked()(order)],
-		reply: refuses(
+		turns: (order) => [{ role: 'user', content: 'Well?' }, ...toolTurns()(order)],
+		reply: refusesIf(
 			({ messages }) => messages.some(({ role }: { role: string }, at: number) => at > 0 && role === 'system'),
 			refusal('System message must be at the beginning.'),
 		),
-		says: 'Yes.',
-		asks: { messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user' }, {}, {}] },
+		content: 'Yes.',
+		lastRequest: { messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user' }, {}, {}] },
 		requests: 1,
 	},
 	'content that must not be null': {
-		turns: asked(),
-		reply: refuses(
+		turns: toolTurns(),
+		reply: refusesIf(
 			(body) => body.messages[1].content === null,
 			refusal('messages.1.content: Input should be a valid string'),
 		),
-		says: 'Yes.',
-		asks: { messages: [{}, { content: '', tool_calls: [{ id: 'c1' }] }, {}] },
+		content: 'Yes.',
+		lastRequest: { messages: [{}, { content: '', tool_calls: [{ id: 'c1' }] }, {}] },
 		requests: 2,
 	},
-	'reasoning_content that must come back': {
-		turns: asked(() => ({ reasoning_content: 'Hm.' })),
-		reply: refuses(
+	'reasoning_content that must be sent back': {
+		turns: toolTurns(() => ({ reasoning_content: 'Hm.' })),
+		reply: refusesIf(
 			(body) => body.messages[1].reasoning_content !== 'Hm.',
 			refusal('The reasoning_content in the thinking mode must be passed back'),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 1,
 	},
-	'reasoning_content that must not come back': {
-		turns: asked(() => ({ reasoning_content: 'Hm.' })),
-		reply: refuses(
+	'reasoning_content that must not be sent back': {
+		turns: toolTurns(() => ({ reasoning_content: 'Hm.' })),
+		reply: refusesIf(
 			(body) => 'reasoning_content' in body.messages[1],
 			refusal("property 'reasoning_content' is unsupported"),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 2,
 	},
 	'a signature as extra content of a call': {
-		turns: asked(() => ({ calls: [{ id: 'c1', name: NAME, extra_content: { google: { thought_signature: 's' } } }] })),
-		reply: refuses(
+		turns: toolTurns(() => ({
+			calls: [{ id: 'c1', name: NAME, extra_content: { google: { thought_signature: 's' } } }],
+		})),
+		reply: refusesIf(
 			(body) => body.messages[1].tool_calls[0].extra_content?.google.thought_signature !== 's',
 			refusal('Function call is missing a thought_signature'),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 1,
 	},
 	'a conversation that is too long': {
 		reply: refusal("This model's maximum context length is 8192 tokens.", { code: 'context_length_exceeded' }),
-		fails: { code: 'context_too_long', retryable: false, stated: { window: 8192 } },
+		failure: { code: 'context_too_long', retryable: false, stated: { window: 8192 } },
 		requests: 1,
 	},
-	'too long, as llama.cpp says it': {
+	'llama.cpp: a conversation that is too long': {
 		reply: refusal('request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it', {
 			type: 'exceed_context_size_error',
 			n_prompt_tokens: 9000,
 			n_ctx: 8192,
 		}),
-		fails: { code: 'context_too_long', stated: { window: 8192, request: 9000 } },
+		failure: { code: 'context_too_long', stated: { window: 8192, request: 9000 } },
 	},
-	'too long, as llama.cpp says it with the numbers aside': {
+	'llama.cpp: a conversation that is too long, with the numbers in separate fields': {
 		reply: refusal('the request exceeds the available context size', {
 			type: 'exceed_context_size_error',
 			n_prompt_tokens: 9000,
 			n_ctx: 8192,
 		}),
-		fails: {
+		failure: {
 			code: 'context_too_long',
 			message: '400 the request exceeds the available context size; request (9000 tokens), context size (8192 tokens)',
 			stated: { window: 8192, request: 9000 },
 		},
 	},
-	'an error as an event of its own': {
+	'an error in a separate event': {
 		reply: {
 			text: 'event: error\ndata: {"message":"slow down","code":"rate_limit_exceeded"}\n\ndata: [DONE]\n\n',
 			type: 'text/event-stream',
 		},
-		fails: { code: 'model_rate_limited', message: 'slow down', retryable: true },
+		failure: { code: 'model_rate_limited', message: 'slow down', retryable: true },
 	},
-	'an error as an event of its own, in words': {
+	'an error in a separate event, as plain text': {
 		reply: { text: 'event: error\ndata: upstream is gone\n\n', type: 'text/event-stream' },
-		fails: { code: 'model_unavailable', message: 'upstream is gone', retryable: true },
+		failure: { code: 'model_unavailable', message: 'upstream is gone', retryable: true },
 	},
-	'a proxy that leaves out the blank lines between events': {
+	'a proxy that omits the blank lines between events': {
 		reply: {
 			text: [delta({ content: 'Ye' }), delta({ content: 's.' }), delta({}, 'stop')]
 				.map((event) => `data: ${JSON.stringify(event)}\n`)
@@ -712,20 +741,20 @@ const quirks: Record<string, Quirk> = {
 				.join(''),
 			type: 'text/event-stream',
 		},
-		says: 'Yes.',
+		content: 'Yes.',
 	},
 	'an event in several lines': {
 		reply: {
 			text: `${JSON.stringify(delta({ content: 'Yes.' }, 'stop'), null, 1).replace(/^/gm, 'data: ')}\n\n`,
 			type: 'text/event-stream',
 		},
-		says: 'Yes.',
+		content: 'Yes.',
 	},
-	'vLLM: an error in place of an answer': {
+	'vLLM: an error instead of an answer': {
 		reply: {
 			sse: [{ object: 'error', message: 'The image is broken.', type: 'BadRequestError', param: null, code: 400 }],
 		},
-		fails: { code: 'model_rejected', message: 'The image is broken.', status: 400 },
+		failure: { code: 'model_rejected', message: 'The image is broken.', status: 400 },
 		requests: 1,
 	},
 	'vLLM: a refusal': {
@@ -733,111 +762,113 @@ const quirks: Record<string, Quirk> = {
 			status: 400,
 			json: { object: 'error', message: 'The image is broken.', type: 'BadRequestError', code: 400 },
 		},
-		fails: { code: 'model_rejected', message: '400 The image is broken.' },
+		failure: { code: 'model_rejected', message: '400 The image is broken.' },
 	},
-	'a request that the proxy finds too large': {
+	'a request that is too large for the proxy': {
 		reply: { status: 413, text: '<html>413</html>', type: 'text/html' },
-		fails: { code: 'context_too_long' },
+		failure: { code: 'context_too_long' },
 	},
-	'a refusal that names nothing': { reply: refusal('bad request'), fails: { code: 'model_rejected' }, requests: 1 },
+	'a refusal without a reason': { reply: refusal('bad request'), failure: { code: 'model_rejected' }, requests: 1 },
 	'Azure: a key in a header, a version in the query': {
 		order: { api_key: 'k', headers: { 'api-key': 'azure-key' }, query: { 'api-version': '2026-01-01' } },
 		reply: ({ headers, query }) =>
-			headers['api-key'] === 'azure-key' && query.get('api-version') === '2026-01-01' ? says('Yes.') : refusal('no'),
-		says: 'Yes.',
+			headers['api-key'] === 'azure-key' && query.get('api-version') === '2026-01-01'
+				? textReply('Yes.')
+				: refusal('no'),
+		content: 'Yes.',
 	},
 	'Anthropic: a signature is kept': {
 		kind: 'anthropic',
 		order: { params: { reasoning_effort: 'low' } },
-		turns: asked(() => ({
+		turns: toolTurns(() => ({
 			content: [
 				{ type: 'thinking', thinking: 'Hm.', signature: 's' },
 				{ type: 'tool_use', id: 'c1', name: NAME, input: { key: 'a' } },
 			],
 		})),
-		reply: refuses(
+		reply: refusesIf(
 			(body) => body.messages[1].content[0].signature !== 's',
 			refusal('no'),
-			message({ type: 'text', text: 'Yes.' }),
+			anthropicReply({ type: 'text', text: 'Yes.' }),
 		),
-		says: 'Yes.',
-		asks: { thinking: { type: 'enabled' } },
+		content: 'Yes.',
+		lastRequest: { thinking: { type: 'enabled' } },
 		requests: 1,
 	},
 	'Anthropic: roles that must alternate': {
 		kind: 'anthropic',
 		turns: (order) => [
 			{ role: 'user', content: 'Well?' },
-			...asked()(order),
+			...toolTurns()(order),
 			{ role: 'user', content: 'Why?' },
 			{ role: 'assistant', content: '', tool_calls: [] },
 			{ role: 'user', content: 'Say!' },
 		],
-		reply: refuses(
+		reply: refusesIf(
 			({ messages }) =>
 				messages.some(({ role }: { role: string }, at: number) => role !== (at % 2 === 0 ? 'user' : 'assistant')),
 			refusal('messages: roles must alternate between "user" and "assistant"'),
-			message({ type: 'text', text: 'Yes.' }),
+			anthropicReply({ type: 'text', text: 'Yes.' }),
 		),
-		says: 'Yes.',
-		asks: { messages: [{ content: [{}, {}] }, {}, { content: [{ type: 'tool_result' }, {}, {}] }] },
+		content: 'Yes.',
+		lastRequest: { messages: [{ content: [{}, {}] }, {}, { content: [{ type: 'tool_result' }, {}, {}] }] },
 		requests: 1,
 	},
-	'Anthropic: a result whose call is not in what came back': {
+	'Anthropic: a result whose call is not in the provider state': {
 		kind: 'anthropic',
-		turns: asked(() => ({
+		turns: toolTurns(() => ({
 			content: [
 				{ type: 'thinking', thinking: 'Hm.', signature: 's' },
 				{ type: 'tool_use', id: 'another', name: NAME, input: { key: 'a' } },
 			],
 		})),
-		reply: refuses(
+		reply: refusesIf(
 			({ messages }) => !messages[1]?.content.some(({ id }: { id?: string }) => id === 'c1'),
 			refusal('messages.1.content.0: unexpected `tool_use_id` found in `tool_result` blocks: c1'),
-			message({ type: 'text', text: 'Yes.' }),
+			anthropicReply({ type: 'text', text: 'Yes.' }),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 1,
 	},
 	'Anthropic: earlier calls without tools': {
 		kind: 'anthropic',
 		withoutTools: true,
-		turns: asked(),
-		reply: refuses(
+		turns: toolTurns(),
+		reply: refusesIf(
 			(body) => JSON.stringify(body.messages).includes('"tool_use"'),
 			refusal('Requests which include `tool_use` or `tool_result` blocks must define tools'),
-			message({ type: 'text', text: 'Yes.' }),
+			anthropicReply({ type: 'text', text: 'Yes.' }),
 		),
-		says: 'Yes.',
-		asks: { messages: [{}, { role: 'assistant' }, { role: 'user' }] },
+		content: 'Yes.',
+		lastRequest: { messages: [{}, { role: 'assistant' }, { role: 'user' }] },
 		requests: 1,
 	},
-	'Anthropic: no thinking where the last answer has no signature': {
+	'Anthropic: no thinking if the last answer has no signature': {
 		kind: 'anthropic',
 		order: { params: { reasoning_effort: 'low' } },
-		turns: asked(),
-		reply: refuses(
+		turns: toolTurns(),
+		reply: refusesIf(
 			(body) => body.thinking,
 			refusal('Expected `thinking`, found `tool_use`'),
-			message({ type: 'text', text: 'Yes.' }),
+			anthropicReply({ type: 'text', text: 'Yes.' }),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 1,
 	},
 	'Anthropic: thinking without a budget': {
 		kind: 'anthropic',
 		order: { params: { reasoning_effort: 'low' } },
-		reply: refuses(
+		reply: refusesIf(
 			(body) => body.thinking.type === 'enabled',
 			refusal('thinking.type.enabled is not supported; use adaptive thinking'),
-			message({ type: 'thinking', thinking: 'Hm.', signature: 's' }, { type: 'text', text: 'Yes.' }),
+			anthropicReply({ type: 'thinking', thinking: 'Hm.', signature: 's' }, { type: 'text', text: 'Yes.' }),
 		),
-		says: 'Yes.',
-		thinks: 'Hm.',
-		asks: { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } },
+		content: 'Yes.',
+		reasoning: 'Hm.',
+		lastRequest: { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } },
 		requests: 2,
 	},
-	'Anthropic: what the cache gave counts as input': {
+	'Anthropic: cached tokens count as input': {
 		kind: 'anthropic',
 		reply: {
 			json: {
@@ -846,13 +877,13 @@ const quirks: Record<string, Quirk> = {
 				usage: { input_tokens: 1, cache_read_input_tokens: 20, cache_creation_input_tokens: 300, output_tokens: 4 },
 			},
 		},
-		says: 'Yes.',
+		content: 'Yes.',
 		usage: { input_tokens: 321, output_tokens: 4, cached_tokens: 20 },
 	},
 	'Anthropic: a prompt that is too long': {
 		kind: 'anthropic',
 		reply: refusal('prompt is too long: 210000 tokens > 200000 maximum'),
-		fails: { code: 'context_too_long', stated: { window: 200_000, request: 210_000 } },
+		failure: { code: 'context_too_long', stated: { window: 200_000, request: 210_000 } },
 	},
 	'Anthropic: overloaded in the stream': {
 		kind: 'anthropic',
@@ -862,7 +893,7 @@ const quirks: Record<string, Quirk> = {
 				{ type: 'error', error: { type: 'overloaded_error', message: 'later' } },
 			],
 		},
-		fails: { code: 'model_unavailable', retryable: true },
+		failure: { code: 'model_unavailable', retryable: true },
 	},
 	'Anthropic: ids and blank text of another provider': {
 		kind: 'anthropic',
@@ -874,9 +905,9 @@ const quirks: Record<string, Quirk> = {
 			},
 			{ role: 'tool', call_id: 'functions.x:0', name: 'memory.stm_read', ok: false, content: '' },
 		],
-		reply: message({ type: 'text', text: 'Yes.' }),
-		says: 'Yes.',
-		asks: {
+		reply: anthropicReply({ type: 'text', text: 'Yes.' }),
+		content: 'Yes.',
+		lastRequest: {
 			messages: [
 				{},
 				{ content: [{ type: 'tool_use', id: 'functions_x_0', input: {} }] },
@@ -884,75 +915,75 @@ const quirks: Record<string, Quirk> = {
 			],
 		},
 	},
-	'Responses: encrypted reasoning comes back': {
+	'Responses: encrypted reasoning is sent back': {
 		kind: 'openai-responses',
-		turns: asked(() => ({
+		turns: toolTurns(() => ({
 			output: [
 				{ type: 'reasoning', id: 'rs', summary: [], encrypted_content: 'e' },
 				{ type: 'function_call', id: 'fc', call_id: 'c1', name: NAME, arguments: '{"key":"a"}' },
 			],
 		})),
-		reply: refuses(
+		reply: refusesIf(
 			(body) => body.input[1].encrypted_content !== 'e' || body.input[2].id,
 			refusal('no'),
-			output(responseText),
+			responsesReply(responseText),
 		),
-		says: 'Yes.',
-		asks: { store: false, include: ['reasoning.encrypted_content'] },
+		content: 'Yes.',
+		lastRequest: { store: false, include: ['reasoning.encrypted_content'] },
 		requests: 1,
 	},
-	'Responses: reasoning goes with the call that it led to': {
+	'Responses: reasoning is sent back with the call that followed it': {
 		kind: 'openai-responses',
-		turns: asked(() => ({
+		turns: toolTurns(() => ({
 			output: [
 				{ type: 'reasoning', id: 'rs1', summary: [], encrypted_content: 'e' },
-				// It went to the client.
+				// A call of a client's tool, which is not in the turns.
 				{ type: 'function_call', id: 'fc1', call_id: 'c0', name: 'get_weather', arguments: '{}' },
 				{ type: 'reasoning', id: 'rs2', summary: [], encrypted_content: 'e' },
 				{ type: 'function_call', id: 'fc2', call_id: 'c1', name: NAME, arguments: '{"key":"a"}' },
 			],
 		})),
-		reply: refuses(
+		reply: refusesIf(
 			({ input }) =>
 				input.some(
 					({ type }: { type?: string }, at: number) =>
 						type === 'reasoning' && !['message', 'function_call'].includes(input[at + 1]?.type),
 				),
 			refusal("Item 'rs1' of type 'reasoning' was provided without its required following item."),
-			output(responseText),
+			responsesReply(responseText),
 		),
-		says: 'Yes.',
-		asks: { input: [{}, { id: 'rs2' }, { call_id: 'c1' }, { type: 'function_call_output', call_id: 'c1' }] },
+		content: 'Yes.',
+		lastRequest: { input: [{}, { id: 'rs2' }, { call_id: 'c1' }, { type: 'function_call_output', call_id: 'c1' }] },
 		requests: 1,
 	},
-	'Responses: a result whose call is not in what came back': {
+	'Responses: a result whose call is not in the provider state': {
 		kind: 'openai-responses',
-		turns: asked(() => ({
+		turns: toolTurns(() => ({
 			output: [
 				{ type: 'reasoning', id: 'rs', summary: [], encrypted_content: 'e' },
 				{ type: 'function_call', id: 'fc', call_id: 'another', name: NAME, arguments: '{"key":"a"}' },
 			],
 		})),
-		reply: refuses(
+		reply: refusesIf(
 			({ input }) =>
 				!input.some(({ type, call_id }: Record<string, unknown>) => type === 'function_call' && call_id === 'c1'),
 			refusal('No tool call found for function call output with call_id c1.'),
-			output(responseText),
+			responsesReply(responseText),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 1,
 	},
-	'Responses: no encrypted content, then no summaries': {
+	'Responses: encrypted content refused, then summaries': {
 		kind: 'openai-responses',
 		reply: ({ body }) => {
 			if (body.include) return refusal('Encrypted content is not supported with this model.')
 			if (body.reasoning) return refusal('Your organization must be verified', { param: 'reasoning.summary' })
-			return output(responseText)
+			return responsesReply(responseText)
 		},
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 3,
 	},
-	'Responses: cut off': {
+	'Responses: a truncated answer': {
 		kind: 'openai-responses',
 		reply: {
 			sse: [
@@ -963,67 +994,67 @@ const quirks: Record<string, Quirk> = {
 				},
 			],
 		},
-		says: 'Ye',
-		ends: 'length',
+		content: 'Ye',
+		finish_reason: 'length',
 	},
 	'Responses: a failure in the stream': {
 		kind: 'openai-responses',
 		reply: {
 			sse: [{ type: 'response.failed', response: { error: { code: 'rate_limit_exceeded', message: 'later' } } }],
 		},
-		fails: { code: 'model_rate_limited', retryable: true },
+		failure: { code: 'model_rate_limited', retryable: true },
 	},
-	'Gemini: signatures stay where they were': {
+	'Gemini: signatures stay in their parts': {
 		kind: 'google',
 		order: { model: 'gemini-3-pro' },
-		turns: asked(() => ({
+		turns: toolTurns(() => ({
 			parts: [
 				{ functionCall: { name: NAME, args: { key: 'a' } }, thoughtSignature: 's' },
 				{ text: '', thoughtSignature: 't' },
 			],
 		})),
-		reply: refuses(
+		reply: refusesIf(
 			(body) =>
 				body.contents[1].parts[0].thoughtSignature !== 's' || body.contents[1].parts[1].thoughtSignature !== 't',
 			refusal('missing a thought_signature'),
-			contents([{ text: 'Hm.', thought: true }, { text: 'Yes.' }]),
+			geminiReply([{ text: 'Hm.', thought: true }, { text: 'Yes.' }]),
 		),
-		says: 'Yes.',
-		thinks: 'Hm.',
+		content: 'Yes.',
+		reasoning: 'Hm.',
 		requests: 1,
 	},
 	'Gemini: turns that must alternate': {
 		kind: 'google',
-		turns: (order) => [{ role: 'user', content: 'Well?' }, ...asked()(order)],
-		reply: refuses(
+		turns: (order) => [{ role: 'user', content: 'Well?' }, ...toolTurns()(order)],
+		reply: refusesIf(
 			(body) =>
 				body.contents.some(({ role }: { role: string }, at: number) => role !== (at % 2 === 0 ? 'user' : 'model')),
 			refusal('Please ensure that multiturn requests alternate between user and model.'),
-			contents([{ text: 'Yes.' }]),
+			geminiReply([{ text: 'Yes.' }]),
 		),
-		says: 'Yes.',
-		asks: { contents: [{ parts: [{ text: 'Is it?' }, { text: 'Well?' }] }, {}, { role: 'user' }] },
+		content: 'Yes.',
+		lastRequest: { contents: [{ parts: [{ text: 'Is it?' }, { text: 'Well?' }] }, {}, { role: 'user' }] },
 		requests: 1,
 	},
 	'Gemini: a call of another model has no signature': {
 		kind: 'google',
 		order: { model: 'gemini-3-pro' },
-		turns: asked(),
-		reply: refuses(
+		turns: toolTurns(),
+		reply: refusesIf(
 			(body) => !body.contents[1].parts[0].thoughtSignature,
 			refusal('missing a thought_signature'),
-			contents([{ text: 'Yes.' }]),
+			geminiReply([{ text: 'Yes.' }]),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 1,
 	},
-	'Anthropic: parameters with names that it refuses': {
+	'Anthropic: parameter names refused': {
 		kind: 'anthropic',
-		takes: ODATA,
-		reply: refuses(
+		parameters: ODATA,
+		reply: refusesIf(
 			(body) => Object.keys(body.tools[0].input_schema.properties).some((name) => !/^[a-zA-Z0-9_.-]{1,64}$/.test(name)),
 			refusal("tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"),
-			message({
+			anthropicReply({
 				type: 'tool_use',
 				id: 'c',
 				name: NAME,
@@ -1031,24 +1062,28 @@ const quirks: Record<string, Quirk> = {
 			}),
 		),
 		calls: [['memory.stm_read', { _top: 1, $top: 2, 'filter[id]': 3, plain: { $a: 4 } }]],
-		asks: { tools: [{ input_schema: { required: ['filter_id_'] } }] },
+		lastRequest: { tools: [{ input_schema: { required: ['filter_id_'] } }] },
 		requests: 1,
 	},
-	'Anthropic: the same in alternatives at the top': {
+	'Anthropic: parameter names refused, in top-level alternatives': {
 		kind: 'anthropic',
-		takes: { type: 'object', properties: { _top: {} }, anyOf: [{ properties: { $top: {} } }, { required: ['_top'] }] },
-		reply: refuses(
+		parameters: {
+			type: 'object',
+			properties: { _top: {} },
+			anyOf: [{ properties: { $top: {} } }, { required: ['_top'] }],
+		},
+		reply: refusesIf(
 			(body) => body.tools[0].input_schema.anyOf,
 			refusal('tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level'),
-			message({ type: 'tool_use', id: 'c', name: NAME, input: { _top: 1, _top_2: 2 } }),
+			anthropicReply({ type: 'tool_use', id: 'c', name: NAME, input: { _top: 1, _top_2: 2 } }),
 		),
 		calls: [['memory.stm_read', { _top: 1, $top: 2 }]],
-		asks: { tools: [{ input_schema: { properties: { _top: {}, _top_2: {} } } }] },
+		lastRequest: { tools: [{ input_schema: { properties: { _top: {}, _top_2: {} } } }] },
 		requests: 2,
 	},
-	'Anthropic behind a proxy: the same': {
-		takes: ODATA,
-		reply: refuses(
+	'Anthropic behind a proxy: parameter names refused': {
+		parameters: ODATA,
+		reply: refusesIf(
 			(body) => '$top' in body.tools[0].function.parameters.properties,
 			refusal("tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"),
 			{ sse: [delta({ tool_calls: [call('c', '{"_top_2":2}')] }, 'tool_calls')] },
@@ -1056,44 +1091,44 @@ const quirks: Record<string, Quirk> = {
 		calls: [['memory.stm_read', { $top: 2 }]],
 		requests: 2,
 	},
-	'Gemini: no thinking': {
+	'Gemini: thinking refused': {
 		kind: 'google',
 		order: { model: 'gemini-2.5-flash' },
-		reply: refuses(
+		reply: refusesIf(
 			(body) => body.generationConfig?.thinkingConfig,
 			refusal('Thinking is not supported for this model'),
-			contents([{ text: 'Yes.' }]),
+			geminiReply([{ text: 'Yes.' }]),
 		),
-		says: 'Yes.',
+		content: 'Yes.',
 		requests: 2,
 	},
-	'Gemini: the prompt is blocked': {
+	'Gemini: a blocked prompt': {
 		kind: 'google',
 		reply: { sse: [{ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }] },
 		isBlank: true,
-		ends: 'content_filter',
+		finish_reason: 'content_filter',
 	},
-	'Gemini: a call that it could not write': {
+	'Gemini: a malformed call': {
 		kind: 'google',
-		reply: contents([], 'MALFORMED_FUNCTION_CALL'),
-		fails: { code: 'model_malformed', retryable: true },
+		reply: geminiReply([], 'MALFORMED_FUNCTION_CALL'),
+		failure: { code: 'model_malformed', retryable: true },
 	},
-	'Gemini: how long to wait stands in the body': {
+	'Gemini: a retry delay in the body': {
 		kind: 'google',
 		reply: {
 			status: 429,
 			json: { error: { code: 429, message: 'quota', status: 'RESOURCE_EXHAUSTED', details: [{ retryDelay: '7s' }] } },
 		},
-		fails: { code: 'model_rate_limited', retryable: true, retryAfterMs: 7_000 },
+		failure: { code: 'model_rate_limited', retryable: true, retryAfterMs: 7_000 },
 	},
 	'Gemini: a prompt that is too long': {
 		kind: 'google',
 		reply: refusal('The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).'),
-		fails: { code: 'context_too_long', stated: { window: 1_048_576, request: 1_200_000 } },
+		failure: { code: 'context_too_long', stated: { window: 1_048_576, request: 1_200_000 } },
 	},
-	'Gemini: thoughts count as output': {
+	'Gemini: thinking counts as output': {
 		kind: 'google',
-		reply: contents([{ text: 'Yes.' }], 'STOP', {
+		reply: geminiReply([{ text: 'Yes.' }], 'STOP', {
 			usageMetadata: {
 				promptTokenCount: 5,
 				candidatesTokenCount: 2,
@@ -1101,12 +1136,12 @@ const quirks: Record<string, Quirk> = {
 				cachedContentTokenCount: 4,
 			},
 		}),
-		says: 'Yes.',
+		content: 'Yes.',
 		usage: { input_tokens: 5, output_tokens: 5, cached_tokens: 4, reasoning_tokens: 3 },
 	},
 }
 
-void t.test(`${Object.keys(quirks).length} quirks of servers`, async (t) => {
+void t.test(`${Object.keys(quirks).length} quirks of model servers`, async (t) => {
 	t.ok(Object.keys(quirks).length >= 40)
 	const server = await startScriptedModels()
 	t.teardown(() => server.stop())
@@ -1117,41 +1152,41 @@ void t.test(`${Object.keys(quirks).length} quirks of servers`, async (t) => {
 			const kind = quirk.kind ?? 'openai'
 			const order: ModelOrder = { provider: 'p', kind, model: 'm', base_url: url, timeout_ms: 60_000, ...quirk.order }
 			const turns: Turn[] = [{ role: 'user', content: 'Is it?' }, ...(quirk.turns?.(order) ?? [])]
-			const offered = quirk.takes ? tools.map((tool) => ({ ...tool, parameters: quirk.takes ?? {} })) : tools
+			const offered = quirk.parameters ? tools.map((tool) => ({ ...tool, parameters: quirk.parameters ?? {} })) : tools
 			const request: ModelRequest = {
 				system: quirk.system ?? null,
 				turns,
 				tools: quirk.withoutTools ? [] : offered,
 				...(quirk.form && { form: quirk.form }),
 			}
-			let shown = ''
-			const io = { signal: new AbortController().signal, onText: (text: string) => (shown += text) }
+			let streamed = ''
+			const io = { signal: new AbortController().signal, onText: (text: string) => (streamed += text) }
 			const reply = await (await openProvider(kind)).ask(order, request, io)
 			if (quirk.requests !== undefined) t.equal(requests.length, quirk.requests, 'requests')
-			if (quirk.asks) t.match(requests.at(-1)?.body, quirk.asks)
-			if (quirk.fails) return t.match(reply, { status: 'failed', failure: quirk.fails })
+			if (quirk.lastRequest) t.match(requests.at(-1)?.body, quirk.lastRequest)
+			if (quirk.failure) return t.match(reply, { status: 'failed', failure: quirk.failure })
 			if (reply.status === 'failed') return t.fail(`${reply.failure.code}: ${reply.failure.message}`)
 			const { content, tool_calls, reasoning, finish_reason, usage } = reply.answer
-			t.equal(content.trimEnd(), (quirk.says ?? '').trimEnd())
+			t.equal(content.trimEnd(), (quirk.content ?? '').trimEnd())
 			t.strictSame(
 				tool_calls.map((call) => [call.name, JSON.parse(call.arguments)]),
 				quirk.calls ?? [],
 			)
-			t.equal(reasoning, quirk.thinks)
-			if (quirk.ends) t.equal(finish_reason, quirk.ends)
+			t.equal(reasoning, quirk.reasoning)
+			if (quirk.finish_reason) t.equal(finish_reason, quirk.finish_reason)
 			if (quirk.usage) t.strictSame(usage, quirk.usage)
 			t.equal(content === '' && tool_calls.length === 0, quirk.isBlank === true, 'blank')
-			if (quirk.calls || quirk.thinks !== undefined)
-				t.notMatch(shown, /tool_call>\{"name": "memory|<think>It/, 'neither calls nor reasoning are shown')
+			if (quirk.calls || quirk.reasoning !== undefined)
+				t.notMatch(streamed, /tool_call>\{"name": "memory|<think>It/, 'neither calls nor reasoning are streamed')
 			if (quirk.requests !== undefined && quirk.requests > 1) {
 				await (await openProvider(kind)).ask(order, request, io)
-				t.equal(requests.length, quirk.requests + 1, 'what was learned is remembered')
+				t.equal(requests.length, quirk.requests + 1, 'the workaround is remembered')
 			}
 		})
 	}
 })
 
-void t.test('what one caller asks for in vain changes no request of another', async (t) => {
+void t.test('a refused request of one caller changes no request of another', async (t) => {
 	const server = await startScriptedModels()
 	t.teardown(() => server.stop())
 	const { url, requests } = server.add(({ body }) => {
@@ -1160,7 +1195,7 @@ void t.test('what one caller asks for in vain changes no request of another', as
 		if (body.tools?.length > 2)
 			return refusal("Invalid 'tools': array too long. Expected an array with maximum length 2.", { param: 'tools' })
 		const bad = body.tools?.findIndex((tool: { function: { name: string } }) => tool.function.name === 'bad') ?? -1
-		if (bad < 0) return says('Yes.')
+		if (bad < 0) return textReply('Yes.')
 		return refusal(`tools.${bad}.custom.input_schema: JSON schema is invalid`, { param: `tools[${bad}].function` })
 	})
 	const ask = async (params: NonNullable<ModelOrder['params']>, offered = tools): Promise<ScriptedRequest['body']> => {
@@ -1177,9 +1212,9 @@ void t.test('what one caller asks for in vain changes no request of another', as
 		description: '',
 		parameters: { type: 'object' },
 	}))
-	t.notOk('tools' in (await ask({}, many)), 'too many tools are described in words')
+	t.notOk('tools' in (await ask({}, many)), 'too many tools are described in the prompt')
 	const body = await ask({ max_tokens: 50, seed: 1 })
 	t.equal(body.max_tokens, 50)
 	t.match(body.tools, [{ function: { name: NAME } }])
-	t.notOk('seed' in body, 'what no request may hold is left out of all')
+	t.notOk('seed' in body, 'a parameter that the server always refuses is omitted from all requests')
 })

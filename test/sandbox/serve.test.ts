@@ -16,36 +16,37 @@ import { RunThread } from '../../core/runs/run-thread.ts'
 import type { Link } from '../../sandbox/link.ts'
 import { serve } from '../../sandbox/serve.ts'
 
-/** One thread, seen from main. */
+/** The main thread's side of one thread. */
 class Main {
 	readonly port: MessagePort
-	readonly heard: ToMain[] = []
-	lists = 0
+	readonly received: ToMain[] = []
+	/** The number of posted messages, each of which is a list. */
+	batches = 0
 	#wake = (): void => {}
 
 	constructor(port: MessagePort) {
 		this.port = port
-		port.on('message', (said: FromThread) => {
-			this.lists++
-			this.heard.push(...said.map(({ message }) => message))
+		port.on('message', (batch: FromThread) => {
+			this.batches++
+			this.received.push(...batch.map(({ message }) => message))
 			this.#wake()
 		})
 	}
 
-	/** Settles once the first `count` messages are there, and returns them. */
-	async hears(count: number): Promise<ToMain[]> {
-		while (this.heard.length < count) await new Promise<void>((resolve) => (this.#wake = resolve))
-		return this.heard.slice(0, count)
+	/** Waits for `count` messages, and returns the first ones. */
+	async receive(count: number): Promise<ToMain[]> {
+		while (this.received.length < count) await new Promise<void>((resolve) => (this.#wake = resolve))
+		return this.received.slice(0, count)
 	}
 
-	say(message: ToThread['message'], run = 1): void {
+	send(message: ToThread['message'], run = 1): void {
 		this.port.postMessage({ run, message } satisfies ToThread)
 	}
 }
 
-interface Begun {
+interface StartedRun {
 	main: Main
-	/** Of the first run. */
+	/** The link of the first run. */
 	link: Link
 	end(outcome: RunOutcome): void
 }
@@ -63,19 +64,19 @@ const { tools: _none, ...order }: RunOrder = {
 	remaining_ms: 60_000,
 }
 
-async function begin(test: Pick<typeof t, 'teardown'>, ...first: ToThread['message'][]): Promise<Begun> {
+async function startRun(test: Pick<typeof t, 'teardown'>, ...first: ToThread['message'][]): Promise<StartedRun> {
 	const { port1, port2 } = new MessageChannel()
 	test.teardown(() => port1.close())
 	const main = new Main(port1)
-	const begun = Promise.withResolvers<Link>()
+	const started = Promise.withResolvers<Link>()
 	const ended = Promise.withResolvers<RunOutcome>()
-	main.say({ kind: 'order', order, tools: { id: 1, list: [] }, history: { from: 0, added: [], forget: [] } })
-	for (const message of first) main.say(message)
+	main.send({ kind: 'order', order, tools: { id: 1, list: [] }, history: { from: 0, added: [], forget: [] } })
+	for (const message of first) main.send(message)
 	void serve(port2, (_order, link) => {
-		begun.resolve(link)
+		started.resolve(link)
 		return ended.promise
 	})
-	return { main, link: await begun.promise, end: ended.resolve }
+	return { main, link: await started.promise, end: ended.resolve }
 }
 
 const answer: ModelAnswer = {
@@ -87,41 +88,41 @@ const answer: ModelAnswer = {
 	finish_reason: 'stop',
 }
 
-void t.test('the first message says which thread has the run', async (t) => {
-	const { main } = await begin(t)
-	t.strictSame(await main.hears(1), [{ kind: 'hello', thread: threadId }])
+void t.test('the first message names the thread of the run', async (t) => {
+	const { main } = await startRun(t)
+	t.strictSame(await main.receive(1), [{ kind: 'hello', thread: threadId }])
 })
 
-void t.test('pieces that come closely are merged, except the first', async (t) => {
-	const { main, link } = await begin(t)
+void t.test('pieces in quick succession are merged, except the first', async (t) => {
+	const { main, link } = await startRun(t)
 	for (const piece of ['a', 'b', 'c', 'd']) link.stream(piece)
-	t.strictSame((await main.hears(3)).slice(1), [
+	t.strictSame((await main.receive(3)).slice(1), [
 		{ kind: 'stream', content: 'a' },
 		{ kind: 'stream', content: 'bcd' },
 	])
 })
 
-void t.test('a long piece does not wait', async (t) => {
-	const { main, link } = await begin(t)
+void t.test('a long piece is sent at once', async (t) => {
+	const { main, link } = await startRun(t)
 	link.stream('a')
 	link.stream('b'.repeat(20_000))
 	link.emit({ event_type: 'model.request', payload: {} })
-	t.match((await main.hears(4)).slice(2), [{ kind: 'stream', content: /^b+$/ }, { kind: 'event' }])
+	t.match((await main.receive(4)).slice(2), [{ kind: 'stream', content: /^b+$/ }, { kind: 'event' }])
 })
 
-void t.test('everything that waits goes before any other message, and before the end', async (t) => {
-	const { main, link, end } = await begin(t)
+void t.test('pending pieces are sent before any other message, and before the outcome', async (t) => {
+	const { main, link, end } = await startRun(t)
 	link.stream('a')
 	link.stream('b')
 	link.emit({ event_type: 'model.request', payload: {} })
 	link.stream('c')
 	link.stream('d')
-	link.call('model', { answer, spent: [] }).catch(() => {}) // nobody answers it
-	await main.hears(7)
+	link.call('model', { answer, spent: [] }).catch(() => {}) // has no reply
+	await main.receive(7)
 	link.stream('e')
 	link.stream('f')
 	end({ status: 'stopped' })
-	t.match(await main.hears(10), [
+	t.match(await main.receive(10), [
 		{ kind: 'hello' },
 		{ content: 'a' },
 		{ content: 'b' },
@@ -135,113 +136,115 @@ void t.test('everything that waits goes before any other message, and before the
 	])
 })
 
-void t.test('what the runs of a thread say in one turn of the event loop is posted as one message', async (t) => {
+void t.test('messages of all runs from one turn of the event loop are posted as one batch', async (t) => {
 	const { port1, port2 } = new MessageChannel()
 	t.teardown(() => port1.close())
 	const main = new Main(port1)
 	for (const run of [1, 2, 3])
-		main.say({ kind: 'order', order, tools: { id: 1, list: [] }, history: { from: 0, added: [], forget: [] } }, run)
+		main.send({ kind: 'order', order, tools: { id: 1, list: [] }, history: { from: 0, added: [], forget: [] } }, run)
 	void serve(port2, async (_order, link) => {
 		link.emit({ event_type: 'model.request', payload: {} })
 		await Promise.resolve()
 		link.emit({ event_type: 'model.retry', payload: {} })
 		return new Promise(() => {})
 	})
-	await main.hears(9)
-	t.equal(main.lists, 1)
+	await main.receive(9)
+	t.equal(main.batches, 1)
 })
 
-void t.test('a call settles with the reply to it, value or error', async (t) => {
-	const { main, link } = await begin(t)
+void t.test('a call settles with its reply, a value or an error', async (t) => {
+	const { main, link } = await startRun(t)
 	const first = link.call('model', { answer, spent: [] })
 	const second = link.call('tool', { call: { id: 'c', name: 't', arguments: '{}' } })
-	const [, one, two] = await main.hears(3)
-	t.match(one, { kind: 'call', method: 'model', params: { answer } })
-	t.match(two, { kind: 'call', method: 'tool', params: { call: { id: 'c' } } })
-	const ids = [one, two].map((message) => (message?.kind === 'call' ? message.id : 0))
-	main.say({ kind: 'reply', id: ids[1] ?? 0, value: { status: 'done', ok: true, content: 'x' } })
-	main.say({ kind: 'reply', id: ids[0] ?? 0, error: { code: 'storage_full', message: 'no room' } })
+	const [, firstCall, secondCall] = await main.receive(3)
+	t.match(firstCall, { kind: 'call', method: 'model', params: { answer } })
+	t.match(secondCall, { kind: 'call', method: 'tool', params: { call: { id: 'c' } } })
+	const ids = [firstCall, secondCall].map((message) => (message?.kind === 'call' ? message.id : 0))
+	main.send({ kind: 'reply', id: ids[1] ?? 0, value: { status: 'done', ok: true, content: 'x' } })
+	main.send({ kind: 'reply', id: ids[0] ?? 0, error: { code: 'storage_full', message: 'no room' } })
 	t.strictSame(await second, { status: 'done', ok: true, content: 'x' })
 	await t.rejects(first, { code: 'storage_full', message: 'no room' })
 })
 
-void t.test('an abort rejects the calls under way and all later ones', async (t) => {
-	const { main, link } = await begin(t)
+void t.test('an abort rejects the pending calls and all later ones', async (t) => {
+	const { main, link } = await startRun(t)
 	const call = link.call('model', { answer, spent: [] })
-	main.say({ kind: 'abort', reason: 'enough' }, 2) // of another run
-	main.say({ kind: 'abort', reason: 'enough' })
+	main.send({ kind: 'abort', reason: 'enough' }, 2) // of another run
+	main.send({ kind: 'abort', reason: 'enough' })
 	await t.rejects(call, { code: 'stopped', message: 'enough' })
 	t.equal(link.signal.reason, 'enough')
 	await t.rejects(link.call('model', { answer, spent: [] }), { code: 'stopped' })
 })
 
-void t.test('an abort that was posted before the thread took the run is heard before the run begins', async (t) => {
-	const { link } = await begin(t, { kind: 'abort', reason: 'enough' })
+void t.test('an abort posted before the thread received the run applies before the run starts', async (t) => {
+	const { link } = await startRun(t, { kind: 'abort', reason: 'enough' })
 	t.ok(link.signal.aborted)
 })
 
-void t.test('a main thread that closes the port aborts all runs', async (t) => {
-	const { main, link } = await begin(t)
+void t.test('closing the port aborts all runs', async (t) => {
+	const { main, link } = await startRun(t)
 	const aborted = once(link.signal, 'abort')
 	main.port.close()
 	await aborted
 	t.match(link.signal.reason, /released/)
 })
 
-void t.test('a thread gets each list of tools once, keeps 32 of them, and gets a forgotten one again', async (t) => {
-	const sent: ToThread[] = []
-	const thread = new RunThread({
-		post: (message) => sent.push(structuredClone(message)),
-		terminate: () => {},
-		close: () => [],
-	})
-	const seen: ToolSpec[][] = []
-	const { port1, port2 } = new MessageChannel()
-	t.teardown(() => port1.close())
-	void serve(port2, ({ tools }) => {
-		seen.push(tools)
-		return Promise.resolve({ status: 'stopped' })
-	})
+void t.test('a thread receives each list of tools once, keeps 32, and receives a forgotten one again', async (t) => {
 	const toolOf = (n: number): ToolSpec => ({ name: `tool-${n}`, description: '', parameters: {} })
 	const lists = Array.from({ length: 33 }, (_, n) => [toolOf(n), toolOf(n + 100)])
-	const run = { receive: () => {}, lost: () => {} }
-	const asked = [0, 0, ...lists.keys(), 0, 32]
-	for (const n of asked) thread.assign(run).order({ ...order, tools: [...(lists[n] ?? [])] })
-	for (const message of sent) port1.postMessage(message)
-	while (seen.length < asked.length) await new Promise((resolve) => setImmediate(resolve))
-	t.strictSame(
-		seen,
-		asked.map((n) => lists[n]),
+	const assigned = [0, 0, ...lists.keys(), 0, 32]
+	const { sent, received } = await serveOrders(
+		t,
+		assigned.map((n) => ({ ...order, tools: [...(lists[n] ?? [])] })),
 	)
-	t.equal(seen[0], seen[1], 'the same object, so that what is computed of it is kept')
+	t.strictSame(
+		received.map(({ tools }) => tools),
+		assigned.map((n) => lists[n]),
+	)
+	t.equal(received[0]?.tools, received[1]?.tools, 'the same object, so that data computed from it is reused')
 	const lengths = sent.map(({ message }) => message.kind === 'order' && message.tools.list !== undefined)
 	t.strictSame(lengths, [true, false, false, ...Array.from({ length: 32 }, () => true), true, false])
 })
 
-void t.test('a run gets its whole history, of which the thread is sent what was added', async (t) => {
-	const sent: ToThread[] = []
-	const thread = new RunThread({
-		post: (message) => sent.push(structuredClone(message)),
-		terminate: () => {},
-		close: () => [],
-	})
-	const seen: ChatMessage[][] = []
-	const { port1, port2 } = new MessageChannel()
-	t.teardown(() => port1.close())
-	void serve(port2, ({ history }) => {
-		seen.push(history)
-		return Promise.resolve({ status: 'stopped' })
-	})
+void t.test('a run gets its whole history, of which the thread receives only new messages', async (t) => {
 	const all = Array.from({ length: 8 }, (_, n): ChatMessage => ({ role: 'user', content: `message ${n}` }))
-	const run = { receive: () => {}, lost: () => {} }
-	// One that grows, twice the same, a shorter one, and one that is cut.
+	// A history that grows, the same one twice, a shorter one, and one without its beginning.
 	const histories = [0, 2, 4, 6, 6, 3, 8].map((end) => all.slice(0, end)).concat([all.slice(5), all.slice(5)])
-	for (const history of histories) thread.assign(run).order({ ...order, tools: [], history })
-	for (const message of sent) port1.postMessage(message)
-	while (seen.length < histories.length) await new Promise((resolve) => setImmediate(resolve))
-	t.strictSame(seen, histories)
+	const { sent, received } = await serveOrders(
+		t,
+		histories.map((history) => ({ ...order, tools: [], history })),
+	)
+	t.strictSame(
+		received.map(({ history }) => history),
+		histories,
+	)
 	t.strictSame(
 		sent.map(({ message }) => message.kind === 'order' && message.history.added.length),
 		[0, 2, 4, 2, 0, 0, 5, 3, 3],
 	)
 })
+
+/** Assigns the runs to one thread. Returns the messages to the thread, and the orders as its runs received them. */
+async function serveOrders(
+	test: Pick<typeof t, 'teardown'>,
+	orders: RunOrder[],
+): Promise<{ sent: ToThread[]; received: RunOrder[] }> {
+	const sent: ToThread[] = []
+	const thread = new RunThread({
+		post: (message) => sent.push(structuredClone(message)),
+		terminate: () => {},
+		close: () => [],
+	})
+	const { port1, port2 } = new MessageChannel()
+	test.teardown(() => port1.close())
+	const received: RunOrder[] = []
+	const all = Promise.withResolvers<void>()
+	void serve(port2, (order) => {
+		if (received.push(order) === orders.length) all.resolve()
+		return Promise.resolve({ status: 'stopped' })
+	})
+	for (const order of orders) thread.assign({ receive: () => {}, lost: () => {} }).order(order)
+	for (const message of sent) port1.postMessage(message)
+	await all.promise
+	return { sent, received }
+}

@@ -1,9 +1,8 @@
-/** The pool of skill hosts with real processes: what programs get, how they fail, and what is left when they have ended. */
+/** The pool of skill hosts with real processes: the environment of programs, their failures, and the end of processes. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -17,9 +16,11 @@ import { answerCalls } from '../../plugins/skills/host-calls.ts'
 import { startHost } from '../../plugins/skills/host.ts'
 import { openHosts } from '../../plugins/skills/hosts.ts'
 import type { HostOptions, ProgramCall, ProgramHosts } from '../../plugins/skills/hosts.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
+import { eventually } from '../support/wait.ts'
 
 const log = openLog({ level: 'silent', format: 'json' })
-const roomy = {
+const settings = {
 	processes: 2,
 	waiting_processes: 0,
 	max_waiting: 100,
@@ -29,13 +30,17 @@ const roomy = {
 	wall_time_s: 60,
 }
 
-function open(t: Test, settings: Partial<HostOptions['settings']> = {}, more: Partial<HostOptions> = {}): ProgramHosts {
-	const hosts = openHosts({ settings: { ...roomy, ...settings }, log, ...more })
+function open(
+	t: Test,
+	change: Partial<HostOptions['settings']> = {},
+	options: Partial<HostOptions> = {},
+): ProgramHosts {
+	const hosts = openHosts({ settings: { ...settings, ...change }, log, ...options })
 	t.teardown(() => hosts[Symbol.asyncDispose]())
 	return hosts
 }
 
-function call(hosts: ProgramHosts, code: string, more: Partial<ProgramCall> = {}): Promise<unknown> {
+function call(hosts: ProgramHosts, code: string, options: Partial<ProgramCall> = {}): Promise<unknown> {
 	return hosts.run({
 		owner: 'one',
 		program: {
@@ -46,16 +51,11 @@ function call(hosts: ProgramHosts, code: string, more: Partial<ProgramCall> = {}
 		signal: new AbortController().signal,
 		called: async (what, body) => ({ what, body }),
 		logged: () => {},
-		...more,
+		...options,
 	})
 }
 
-/** Until a condition holds; the test's own timeout is the limit. */
-async function until(holds: () => boolean): Promise<void> {
-	while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
-void t.test('a program gets its arguments and svc, and answers with plain data', async (t) => {
+void t.test('a program gets its arguments and svc, and returns plain data', async (t) => {
 	const hosts = open(t)
 	const lines: string[] = []
 	const asked: unknown[] = []
@@ -98,7 +98,7 @@ void t.test('a program gets its arguments and svc, and answers with plain data',
 	t.equal(await call(hosts, '', { program, args: { n: 21 } }), 42)
 })
 
-void t.test('inside, exactly these names exist, and nothing of isolated-vm or Node can be reached', async (t) => {
+void t.test('a program has exactly these globals, and reaches nothing of isolated-vm or Node.js', async (t) => {
 	const hosts = open(t)
 	const names = (await call(hosts, 'return Object.getOwnPropertyNames(globalThis).sort()')) as string[]
 	const added =
@@ -127,8 +127,8 @@ void t.test('inside, exactly these names exist, and nothing of isolated-vm or No
 		}
 		return { size: seen.size, names: [...names] }`
 	const { size, names: found } = (await call(hosts, walk)) as { size: number; names: string[] }
-	t.ok(size > 500, `${size} objects were looked at`)
-	const theirs = [
+	t.ok(size > 500, `${size} objects were examined`)
+	const forbidden = [
 		'Reference',
 		'ExternalCopy',
 		'Isolate',
@@ -145,12 +145,12 @@ void t.test('inside, exactly these names exist, and nothing of isolated-vm or No
 		'require',
 	]
 	t.strictSame(
-		found.filter((name) => theirs.includes(name)),
+		found.filter((name) => forbidden.includes(name)),
 		[],
 	)
 })
 
-void t.test('what globals.ts adds does what its namesakes do', async (t) => {
+void t.test('the globals of globals.ts behave as those of Node.js', async (t) => {
 	const hosts = open(t)
 	const probe = async (): Promise<unknown> => {
 		const url = new URL('../c?x=1&y=%C3%A4+b#f', 'https://u:p@host.example:8080/a/b')
@@ -226,7 +226,7 @@ void t.test('what globals.ts adds does what its namesakes do', async (t) => {
 	t.strictSame(inside, JSON.parse(JSON.stringify(await probe())))
 })
 
-void t.test('a failure says where and why', async (t) => {
+void t.test('a failure states its line and cause', async (t) => {
 	const hosts = open(t)
 	const fails = async (code: string, fault: { code: string; message: string | RegExp }): Promise<void> => {
 		await t.rejects(call(hosts, code), fault, code)
@@ -253,7 +253,7 @@ void t.test('a failure says where and why', async (t) => {
 	})
 })
 
-void t.test('a check finds what does not compile, and runs nothing', async (t) => {
+void t.test('a check finds compile errors without running the program', async (t) => {
 	const hosts = open(t)
 	await hosts.check('tester', { code: 'for (;;);\nexport default () => { for (;;); }', language: 'javascript' })
 	await hosts.check('tester', { code: 'export default (a: string): string => a', language: 'typescript' })
@@ -282,34 +282,34 @@ void t.test('a check finds what does not compile, and runs nothing', async (t) =
 	await hosts.check('tester', { code: 'export default (a: string): string => a', language: 'typescript' })
 })
 
-void t.test('what waits is bounded, and a call that is aborted is gone, waiting or not', async (t) => {
+void t.test('waiting calls are bounded, and running and waiting calls can be aborted', async (t) => {
 	const hosts = open(t, { processes: 1, max_waiting: 1 })
 	const running = new AbortController()
-	const waits = new AbortController()
-	const begun = Promise.withResolvers<AbortSignal>()
+	const waiting = new AbortController()
+	const started = Promise.withResolvers<AbortSignal>()
 	const first = call(hosts, 'await svc.primitive("wait"); return 1', {
 		signal: running.signal,
 		called: (_what, _body, signal) => {
-			begun.resolve(signal)
+			started.resolve(signal)
 			return new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
 		},
 	})
-	const inner = await begun.promise
-	const second = call(hosts, 'return 2', { signal: waits.signal })
+	const inner = await started.promise
+	const second = call(hosts, 'return 2', { signal: waiting.signal })
 	await t.rejects(call(hosts, 'return 3'), { code: 'sandbox_busy', message: /1 calls/ })
-	waits.abort(new Fault('stopped', 'changed its mind'))
+	waiting.abort(new Fault('stopped', 'changed its mind'))
 	await t.rejects(second, { code: 'stopped', message: 'changed its mind' })
 	const fourth = call(hosts, 'return 4')
 	running.abort(new Fault('stopped', 'enough'))
 	await t.rejects(first, { code: 'stopped', message: 'enough' })
-	t.ok(inner.aborted, 'its call was aborted with it')
-	t.equal(await fourth, 4, 'the next has a new process')
+	t.ok(inner.aborted, 'the call of the program was aborted, too')
+	t.equal(await fourth, 4, 'the next call has a new process')
 	await t.rejects(call(hosts, 'return 5', { signal: AbortSignal.abort(new Fault('stopped', 'before it began')) }), {
 		code: 'stopped',
 	})
 })
 
-void t.test('calls that a program did not wait for are aborted when it has answered', async (t) => {
+void t.test('calls that a program does not await are aborted when it returns', async (t) => {
 	const hosts = open(t)
 	let aborted = false
 	const called = (_: string, __: unknown, signal: AbortSignal): Promise<unknown> =>
@@ -323,37 +323,33 @@ void t.test('calls that a program did not wait for are aborted when it has answe
 	t.ok(aborted)
 })
 
-void t.test('a process serves so many calls, then another takes its place', async (t) => {
+void t.test('a process is replaced after orders_per_process calls', async (t) => {
 	const hosts = open(t, { processes: 1 }, { orders_per_process: 2 })
 	for (let n = 0; n < 7; n++) t.equal(await call(hosts, 'return args.n', { args: { n } }), n)
 })
 
 const needsProc = existsSync('/proc/self/stat') ? false : 'needs /proc'
-/** The fields of /proc/PID/stat behind the name: state, parent, process group … */
+/** The fields of /proc/PID/stat after the name: state, parent, process group … */
 function statOf(pid: number): string[] {
 	return readFileSync(`/proc/${pid}/stat`, 'utf8')
 		.replace(/^.*\) /s, '')
 		.split(' ')
 }
 
-void t.test(
-	'a Ctrl-C at the terminal, which goes to a whole group of processes, ends no call',
-	{ skip: needsProc },
-	async (t) => {
-		const own = statOf(process.pid)[2]
-		let groups: unknown[] = []
-		const called = async (): Promise<null> => {
-			const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').trim().split(' ')
-			groups = children.map((pid) => statOf(Number(pid))[2])
-			return null
-		}
-		await call(open(t), 'return svc.primitive("a")', { called })
-		t.ok(groups.length > 0)
-		t.notOk(groups.includes(own))
-	},
-)
+void t.test('Ctrl-C at the terminal, which signals the process group, ends no call', { skip: needsProc }, async (t) => {
+	const own = statOf(process.pid)[2]
+	let groups: unknown[] = []
+	const called = async (): Promise<null> => {
+		const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').trim().split(' ')
+		groups = children.map((pid) => statOf(Number(pid))[2])
+		return null
+	}
+	await call(open(t), 'return svc.primitive("a")', { called })
+	t.ok(groups.length > 0)
+	t.notOk(groups.includes(own))
+})
 
-void t.test('when the gateway dies, a host dies with it, whatever its program does', { skip: needsProc }, async (t) => {
+void t.test('a host ends with the gateway, whatever its program does', { skip: needsProc }, async (t) => {
 	const parent = spawn(
 		process.execPath,
 		[fileURLToPath(new URL('../fixtures/skill-host-parent.ts', import.meta.url))],
@@ -364,13 +360,13 @@ void t.test('when the gateway dies, a host dies with it, whatever its program do
 	const [line] = (await once(createInterface(parent.stdout), 'line')) as [string]
 	const pids = JSON.parse(line) as number[]
 	t.ok(pids.length > 0)
-	const isThere = (pid: number): boolean => existsSync(`/proc/${pid}`)
-	t.ok(pids.every(isThere))
+	const isRunning = (pid: number): boolean => existsSync(`/proc/${pid}`)
+	t.ok(pids.every(isRunning))
 	parent.kill('SIGKILL')
-	await until(() => !pids.some(isThere))
+	await eventually(() => !pids.some(isRunning))
 })
 
-void t.test('without a free descriptor no process starts, and the error is caught', async (t) => {
+void t.test('without a free file descriptor no process starts, and the error is caught', async (t) => {
 	const program = `
 		import { openSync } from 'node:fs'
 		import { startHost } from ${JSON.stringify(new URL('../../plugins/skills/host.ts', import.meta.url).href)}
@@ -389,21 +385,17 @@ void t.test('without a free descriptor no process starts, and the error is caugh
 	t.strictSame(lines, ['ready', 'the gateway has too many open files'])
 })
 
-void t.test('the process itself may do nothing, should a program ever get out of its isolate', async (t) => {
+void t.test('the process has no permissions, in case a program escapes from its isolate', async (t) => {
 	let connections = 0
-	const server = createServer((socket) => {
-		connections++
-		socket.destroy()
-	}).listen(0, '127.0.0.1')
-	t.teardown(() => server.close())
-	await once(server, 'listening')
+	const { port, stop } = await listenOnLoopback(createServer().on('connection', () => connections++))
+	t.teardown(stop)
 	const command = await hostCommand({ memory_mib: 8, process_mib: 256, cpu_ms: 1000 })
 	const program = `
 		import { Socket, connect } from 'node:net'
 		import { once } from 'node:events'
-		const told = {}
+		const results = {}
 		const attempt = async (name, act) => {
-			try { await act(); told[name] = 'done' } catch (error) { told[name] = error.code }
+			try { await act(); results[name] = 'done' } catch (error) { results[name] = error.code }
 		}
 		const fs = await import('node:fs')
 		await attempt('read', () => fs.readFileSync('/etc/hostname'))
@@ -415,46 +407,46 @@ void t.test('the process itself may do nothing, should a program ever get out of
 		const { Worker } = await import('node:worker_threads')
 		await attempt('thread', () => new Worker('1', { eval: true }))
 		await attempt('inspect', async () => (await import('node:inspector')).open(0))
-		await attempt('connect', () => once(connect(${(server.address() as AddressInfo).port}, '127.0.0.1'), 'connect'))
-		told.env = Object.keys(process.env).sort()
-		told.cwd = process.cwd()
+		await attempt('connect', () => once(connect(${port}, '127.0.0.1'), 'connect'))
+		results.env = Object.keys(process.env).sort()
+		results.cwd = process.cwd()
 		const pipe = new Socket({ fd: 3 })
 		pipe.write(JSON.stringify({ kind: 'ready' }) + '\\n')
-		pipe.write(JSON.stringify({ kind: 'done', id: 1, ok: true, value: JSON.stringify(told) }) + '\\n')
+		pipe.write(JSON.stringify({ kind: 'done', id: 1, ok: true, value: JSON.stringify(results) }) + '\\n')
 		pipe.resume()`
 	const host = startHost({ ...command, program })
 	const outcome = await host.work({ kind: 'check', id: 1, code: '', language: 'javascript' }, () => false)
 	host.end()
 	await host.gone
 	t.match(outcome, { ok: true })
-	const told = JSON.parse(outcome.ok ? outcome.value : '{}') as Record<string, unknown>
+	const results = JSON.parse(outcome.ok ? outcome.value : '{}') as Record<string, unknown>
 	const denied = 'ERR_ACCESS_DENIED'
-	t.match(told, { read: denied, list: denied, self: denied, write: denied, exec: denied, thread: denied })
-	t.not(told.inspect, 'done')
+	t.match(results, { read: denied, list: denied, self: denied, write: denied, exec: denied, thread: denied })
+	t.not(results.inspect, 'done')
 	t.strictSame(
-		told.env,
-		process.platform === 'darwin' ? told.env : ['PWD'].filter((name) => (told.env as string[]).includes(name)),
+		results.env,
+		process.platform === 'darwin' ? results.env : ['PWD'].filter((name) => (results.env as string[]).includes(name)),
 	)
 	if (command.args.some((arg) => arg.includes('unshare'))) {
-		t.not(told.connect, 'done')
-		t.equal(connections, 0, 'it has no network')
+		t.not(results.connect, 'done')
+		t.equal(connections, 0, 'the process has no network')
 	}
 })
 
-void t.test('a host that says what it must not say is ended', async (t) => {
+void t.test('a host that sends an invalid message is ended', async (t) => {
 	const command = await hostCommand({ memory_mib: 8, process_mib: 256, cpu_ms: 1000 })
-	const says: Record<string, string> = {
-		'no JSON': '"nonsense\\n"',
+	const messages: Record<string, string> = {
+		'invalid JSON': '"nonsense\\n"',
 		'no message': '"null\\n"',
 		'an unknown message': `'{"kind":"shutdown","id":1}\\n'`,
 		'an unknown code': `'{"kind":"done","id":1,"ok":false,"code":"internal","message":"x"}\\n'`,
-		'a value that is no text': `'{"kind":"done","id":1,"ok":true,"value":{}}\\n'`,
+		'a value that is not text': `'{"kind":"done","id":1,"ok":true,"value":{}}\\n'`,
 		'a call without a number': `'{"kind":"call","id":1,"call":"1","what":"secret","body":"{}"}\\n'`,
 		'a call of an unknown kind': `'{"kind":"call","id":1,"call":1,"what":"exec","body":"{}"}\\n'`,
-		'a line without end': `'x'.repeat(2 ** 25)`,
-		'nothing, and ends': `''); process.exit(3`,
+		'an endless line': `'x'.repeat(2 ** 25)`,
+		'nothing before its exit': `''); process.exit(3`,
 	}
-	for (const [what, text] of Object.entries(says)) {
+	for (const [what, text] of Object.entries(messages)) {
 		const program = `import { Socket } from 'node:net'; const pipe = new Socket({ fd: 3 }); pipe.write(${text})`
 		const host = startHost({ ...command, program })
 		const outcome = await host.work({ kind: 'check', id: 1, code: '', language: 'javascript' }, () => true)
@@ -464,7 +456,7 @@ void t.test('a host that says what it must not say is ended', async (t) => {
 	}
 })
 
-void t.test('the main thread counts calls by itself', async (t) => {
+void t.test('the main thread enforces the limits of calls itself', async (t) => {
 	const never: ProgramCall['called'] = (_, __, signal) =>
 		new Promise((resolve) => signal.addEventListener('abort', () => resolve(null)))
 	const ask = (call: number, body = '{}', what: HostCallKind = 'primitive') =>
@@ -474,7 +466,7 @@ void t.test('the main thread counts calls by itself', async (t) => {
 
 	const many = opened()
 	for (let n = 1; n <= programLimits.calls_in_flight; n++) t.ok(many.handle(ask(n)))
-	t.notOk(many.handle(ask(100)), 'too many under way')
+	t.notOk(many.handle(ask(100)), 'too many pending calls')
 	await many.end()
 
 	const again = opened()
@@ -486,13 +478,13 @@ void t.test('the main thread counts calls by itself', async (t) => {
 	t.notOk(large.handle(ask(1, 'x'.repeat(programLimits.text_length + 1))), 'too large')
 	const piece = JSON.stringify('x'.repeat(programLimits.text_length - 2))
 	for (let n = 1; n <= 10; n++) t.ok(large.handle(ask(n, piece)))
-	t.notOk(large.handle(ask(11, '{}')), 'too much in all')
+	t.notOk(large.handle(ask(11, '{}')), 'too large in total')
 	await large.end()
 
 	const loud = opened()
 	for (let n = 0; n < programLimits.log_lines; n++) t.ok(loud.handle(ask(0, '{"text":"x"}', 'log')))
 	t.notOk(loud.handle(ask(0, '{"text":"x"}', 'log')), 'too many lines')
-	t.notOk(opened().handle(ask(0, '{"text":1}', 'log')), 'a line that is no text')
+	t.notOk(opened().handle(ask(0, '{"text":1}', 'log')), 'a line that is not text')
 	t.notOk(
 		opened().handle(ask(0, JSON.stringify({ text: 'x'.repeat(programLimits.log_line_length + 1) }), 'log')),
 		'a line that is too long',

@@ -7,7 +7,7 @@ import type { HostOptions, ProgramHosts } from '../../plugins/skills/hosts.ts'
 import { eventually } from '../support/wait.ts'
 
 const log = openLog({ level: 'silent', format: 'json' })
-const usual = {
+const defaults = {
 	processes: 2,
 	waiting_processes: 6,
 	max_waiting: 100,
@@ -19,21 +19,21 @@ const usual = {
 
 interface Calls {
 	hosts: ProgramHosts
-	/** `id` is in `began` once the program runs. */
+	/** `started` contains `id` once the program runs. */
 	call(owner: string, id: string, code: string): { settled: Promise<unknown>; stop: () => void }
-	began: string[]
-	isOver(id: string): boolean
+	started: string[]
+	isSettled(id: string): boolean
 }
 
 function open(t: Test, settings: Partial<HostOptions['settings']> = {}): Calls {
-	const hosts = openHosts({ settings: { ...usual, ...settings }, log })
+	const hosts = openHosts({ settings: { ...defaults, ...settings }, log })
 	t.teardown(() => hosts[Symbol.asyncDispose]())
-	const began: string[] = []
-	const over = new Set<string>()
+	const started: string[] = []
+	const ended = new Set<string>()
 	return {
 		hosts,
-		began,
-		isOver: (id) => over.has(id),
+		started,
+		isSettled: (id) => ended.has(id),
 		call(owner, id, body) {
 			const controller = new AbortController()
 			const run = hosts.run({
@@ -45,9 +45,9 @@ function open(t: Test, settings: Partial<HostOptions['settings']> = {}): Calls {
 				args: {},
 				signal: controller.signal,
 				called: async () => null,
-				logged: () => void began.push(id),
+				logged: () => void started.push(id),
 			})
-			const settled = run.finally(() => over.add(id))
+			const settled = run.finally(() => ended.add(id))
 			settled.catch(() => {})
 			return { settled, stop: () => controller.abort(new Error('enough')) }
 		},
@@ -57,72 +57,69 @@ function open(t: Test, settings: Partial<HostOptions['settings']> = {}): Calls {
 const sleep = 'await new Promise((resolve) => setTimeout(resolve, 50_000))'
 const spin = 'for (;;);'
 
-void t.test('an agent whose calls sleep holds up no other, and none gets all processes', async (t) => {
-	const { call, began, isOver } = open(t)
+void t.test('an agent whose calls sleep delays no other, and gets at most half of the processes', async (t) => {
+	const { call, started, isSettled } = open(t)
 	const sleeping = Array.from({ length: 6 }, (_, n) => call('a', `a${n}`, sleep))
-	await eventually(() => began.length === 4)
+	await eventually(() => started.length === 4)
 	t.equal(await call('b', 'b', 'return 1').settled, 1)
 	t.equal(await call('c', 'c', 'return 2').settled, 2)
-	t.equal(began.filter((id) => id.startsWith('a')).length, 4, 'half of all processes')
+	t.equal(started.filter((id) => id.startsWith('a')).length, 4, 'half of the processes run its calls')
 	t.notOk(
-		sleeping.some((_, n) => isOver(`a${n}`)),
-		'all of them still sleep or wait',
+		sleeping.some((_, n) => isSettled(`a${n}`)),
+		'all calls still sleep or wait',
 	)
 	const last = call('a', 'a6', sleep)
 	last.stop() // while it waits
 	await t.rejects(last.settled, { message: 'enough' })
 	sleeping[0]?.stop()
-	await eventually(() => began.includes('a4'))
+	await eventually(() => started.includes('a4'))
 })
 
-void t.test('an agent whose calls compute without an end holds up no other', async (t) => {
-	const { call, began, isOver } = open(t)
+void t.test('an agent whose calls compute forever delays no other', async (t) => {
+	const { call, started, isSettled } = open(t)
 	const spinning = Array.from({ length: 6 }, (_, n) => call('a', `a${n}`, spin))
-	await eventually(() => began.length === 2)
+	await eventually(() => started.length === 2)
 	const others = ['b', 'c', 'd'].map((owner) => call(owner, owner, 'return 1').settled)
 	t.strictSame(await Promise.all(others), [1, 1, 1])
 	t.strictSame(
-		// In two processes: either may be the first that says so.
-		began.filter((id) => id.startsWith('a')).toSorted(),
+		// Two processes report their starts in any order.
+		started.filter((id) => id.startsWith('a')).toSorted(),
 		['a0', 'a1'],
-		'as many as compute at the same time',
+		'at most `processes` calls compute at the same time',
 	)
-	t.notOk(isOver('a0') || isOver('a1'))
-	for (const one of spinning) one.stop()
+	t.notOk(isSettled('a0') || isSettled('a1'))
+	for (const { stop } of spinning) stop()
 	await Promise.allSettled(spinning.map(({ settled }) => settled))
 })
 
-void t.test(
-	'an agent that calls now and then keeps its place beside one whose calls compute without an end',
-	async (t) => {
-		const { call, began } = open(t)
-		t.equal(await call('b', 'b', 'return 1').settled, 1)
-		const spinning = Array.from({ length: 3 }, (_, n) => call('a', `a${n}`, spin))
-		for (let n = 0; n < 5; n++) t.equal(await call('b', 'b', `return ${n}`).settled, n)
-		await eventually(() => began.includes('a0'))
-		t.equal(await call('b', 'b', 'return 5').settled, 5)
-		t.notOk(began.includes('a1'))
-		await eventually(() => began.includes('a1')) // a second after the last call of b
-		for (const one of spinning) one.stop()
-		await Promise.allSettled(spinning.map(({ settled }) => settled))
-	},
-)
+void t.test('an agent with occasional calls keeps its process beside one whose calls compute forever', async (t) => {
+	const { call, started } = open(t)
+	t.equal(await call('b', 'b', 'return 1').settled, 1)
+	const spinning = Array.from({ length: 3 }, (_, n) => call('a', `a${n}`, spin))
+	for (let n = 0; n < 5; n++) t.equal(await call('b', 'b', `return ${n}`).settled, n)
+	await eventually(() => started.includes('a0'))
+	t.equal(await call('b', 'b', 'return 5').settled, 5)
+	t.notOk(started.includes('a1'))
+	await eventually(() => started.includes('a1')) // a second after the last call of b
+	for (const { stop } of spinning) stop()
+	await Promise.allSettled(spinning.map(({ settled }) => settled))
+})
 
-void t.test('a program that wakes counts as one that computes again', async (t) => {
-	const { call, began, isOver } = open(t, { processes: 1, waiting_processes: 3 })
-	const wakes = call('a', 'wakes', `await new Promise((resolve) => setTimeout(resolve, 1)); svc.log('woke'); ${spin}`)
-	await eventually(() => began.length === 2)
+void t.test('a program that wakes up counts as computing again', async (t) => {
+	const { call, started, isSettled } = open(t, { processes: 1, waiting_processes: 3 })
+	const waking = call('a', 'waking', `await new Promise((resolve) => setTimeout(resolve, 1)); svc.log('woke'); ${spin}`)
+	await eventually(() => started.length === 2)
 	const next = call('a', 'next', 'return 1')
 	t.equal(await call('b', 'b', 'return 2').settled, 2)
-	t.notOk(began.includes('next') || isOver('next'), 'it waits for its turn')
-	wakes.stop()
+	t.notOk(started.includes('next') || isSettled('next'), 'the next call waits for its turn')
+	waking.stop()
 	t.equal(await next.settled, 1)
 })
 
-void t.test('agents take turns, and none gets all places of those that wait', async (t) => {
-	const { call, began } = open(t, { processes: 1, waiting_processes: 0, max_waiting: 3 })
+void t.test('agents take turns, and none takes all places in the queue', async (t) => {
+	const { call, started } = open(t, { processes: 1, waiting_processes: 0, max_waiting: 3 })
 	const first = call('a', 'first', spin)
-	await eventually(() => began.length === 1)
+	await eventually(() => started.length === 1)
 	const waiting = ['a1', 'a2', 'a3'].map((id) => call('a', id, 'return 1').settled)
 	await t.rejects(call('a', 'a4', 'return 1').settled, {
 		code: 'sandbox_busy',
@@ -133,17 +130,17 @@ void t.test('agents take turns, and none gets all places of those that wait', as
 	await t.rejects(call('c', 'c1', 'return 1').settled, { code: 'sandbox_busy', message: /^0 calls .*4 in total/ })
 	first.stop()
 	await Promise.all(waiting)
-	t.strictSame(began, ['first', 'a1', 'b1', 'a2', 'a3'])
+	t.strictSame(started, ['first', 'a1', 'b1', 'a2', 'a3'])
 })
 
-void t.test('callers that wait when the hosts close are told', async (t) => {
-	const { hosts, call, began } = open(t, { processes: 1, waiting_processes: 0 })
-	const held = call('a', 'held', sleep)
-	await eventually(() => began.length === 1)
-	const waits = call('b', 'waits', 'return 1')
+void t.test('running and waiting calls fail when the hosts close', async (t) => {
+	const { hosts, call, started } = open(t, { processes: 1, waiting_processes: 0 })
+	const running = call('a', 'running', sleep)
+	await eventually(() => started.length === 1)
+	const waiting = call('b', 'waiting', 'return 1')
 	await Promise.all([
-		t.rejects(waits.settled, { code: 'unavailable' }),
-		t.rejects(held.settled, { code: 'sandbox_crash' }),
+		t.rejects(waiting.settled, { code: 'unavailable' }),
+		t.rejects(running.settled, { code: 'sandbox_crash' }),
 		hosts[Symbol.asyncDispose](),
 	])
 })

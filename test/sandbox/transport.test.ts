@@ -1,8 +1,6 @@
-/** How model servers are reached: the same for every dialect. */
+/** HTTP requests to model servers, which work the same for every dialect. */
 import { createServer } from 'node:http'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { RunPool } from '../../core/runs/run-pool.ts'
@@ -10,8 +8,9 @@ import type { ModelOrder } from '../../sandbox/order.ts'
 import type { ProviderKind } from '../../sandbox/provider-kinds.ts'
 import { openProvider } from '../../sandbox/models/open.ts'
 import type { ModelReply } from '../../sandbox/models/provider.ts'
-
-type Test = Pick<typeof t, 'teardown'>
+import { listenOnLoopback } from '../support/loopback.ts'
+import { startRawServer, startStream } from '../support/raw-server.ts'
+import { runHost } from '../support/run-host.ts'
 
 const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`
 const chat = [
@@ -57,7 +56,7 @@ const answers: Record<Exclude<ProviderKind, 'offline'>, { path: string; stream: 
 
 for (const [kind, { path, stream, key }] of Object.entries(answers)) {
 	void t.test(`${kind}: address, key, headers and query`, async (t) => {
-		const { url, requests } = await serve(t, (_request, response) => sse(response).end(stream))
+		const { url, requests } = await startRawServer(t, (response) => startStream(response).end(stream))
 		const headers = { 'X-Own': 'mine', 'User-Agent': 'other' }
 		const order = {
 			kind: kind as ProviderKind,
@@ -76,8 +75,8 @@ for (const [kind, { path, stream, key }] of Object.entries(answers)) {
 		t.equal(requests[1]?.headers[key[0]], undefined, 'a server that needs no key gets none')
 	})
 
-	void t.test(`${kind}: a redirect is not followed, and refusals keep their words and waits`, async (t) => {
-		const { url, requests } = await serve(t, (request, response) => {
+	void t.test(`${kind}: a redirect is not followed, and errors keep their message and retry delay`, async (t) => {
+		const { url, requests } = await startRawServer(t, (response) => {
 			if (requests.length === 1) return response.writeHead(307, { location: '/elsewhere' }).end()
 			if (requests.length === 2)
 				return response.writeHead(429, { 'retry-after': '2' }).end('{"error":{"message":"slow down"}}')
@@ -93,11 +92,11 @@ for (const [kind, { path, stream, key }] of Object.entries(answers)) {
 	})
 }
 
-void t.test('a connection is used again after the last event, though the response ends later', async (t) => {
+void t.test('a connection is reused after the last event, although the response ends later', async (t) => {
 	const sockets = new Set<unknown>()
-	const { url } = await serve(t, (request, response) => {
+	const { url } = await startRawServer(t, (response, request) => {
 		sockets.add(request.socket)
-		sse(response).write(chat, () => setImmediate(() => response.end(': bye\n\n')))
+		startStream(response).write(chat, () => setImmediate(() => response.end(': bye\n\n')))
 	})
 	let calls = 0
 	do t.match(await ask({ base_url: url }), { status: 'answered' })
@@ -105,18 +104,18 @@ void t.test('a connection is used again after the last event, though the respons
 	t.ok(sockets.size < calls)
 })
 
-void t.test('a response that does not end after its last event is broken off', async (t) => {
+void t.test('a response that does not end after its last event is closed', async (t) => {
 	const closed = Promise.withResolvers<void>()
-	const { url } = await serve(t, (_request, response) => {
+	const { url } = await startRawServer(t, (response) => {
 		response.on('close', closed.resolve)
-		sse(response).write(chat)
+		startStream(response).write(chat)
 	})
 	t.match(await ask({ base_url: url }), { status: 'answered', answer: { content: 'Yes.' } })
 	await closed.promise
 })
 
-void t.test('compressed responses are read', async (t) => {
-	const { url } = await serve(t, (request, response) => {
+void t.test('compressed responses are decompressed', async (t) => {
+	const { url } = await startRawServer(t, (response, request) => {
 		t.equal(request.headers['accept-encoding'], 'identity')
 		const pack = request.url?.includes('br=') ? brotliCompressSync : gzipSync
 		const type = { 'content-type': 'text/event-stream', 'content-encoding': pack === gzipSync ? 'gzip' : 'br' }
@@ -126,18 +125,18 @@ void t.test('compressed responses are read', async (t) => {
 	t.match(await ask({ base_url: url, query: { br: '1' } }), { status: 'answered', answer: { content: 'Yes.' } })
 })
 
-void t.test('a compressed response ends at the limit of bytes that it unfolds to', async (t) => {
+void t.test('a compressed response ends at the limit of decompressed bytes', async (t) => {
 	const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024))
-	const { url } = await serve(t, (_request, response) =>
+	const { url } = await startRawServer(t, (response) =>
 		response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(bomb),
 	)
 	t.match(await ask({ base_url: url }), { failure: { code: 'model_malformed', retryable: false, message: /bytes/ } })
 })
 
-void t.test('a compressed response that unfolds to nothing ends at the limit of bytes that are sent', async (t) => {
+void t.test('a compressed response that expands to nothing ends at the limit of compressed bytes', async (t) => {
 	const head = Buffer.from('1f8b0800000000000003', 'hex')
 	const emptyBlocks = Buffer.alloc(70 * 1024 * 1024, Buffer.from('000000ffff', 'hex'))
-	const model = await serve(t, (_, response) =>
+	const model = await startRawServer(t, (response) =>
 		response
 			.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
 			.end(Buffer.concat([head, emptyBlocks])),
@@ -147,17 +146,17 @@ void t.test('a compressed response that unfolds to nothing ends at the limit of 
 	})
 })
 
-void t.test('blanks that come one by one ahead of a stream take linear time', async (t) => {
+void t.test('single blanks before a stream are read in linear time', async (t) => {
 	const blank = '1\r\n \r\n'.repeat(300_000)
 	const body = `${blank}${chat.length.toString(16)}\r\n${chat}\r\n0\r\n\r\n`
-	const model = await serve(t, ({ socket }) =>
+	const model = await startRawServer(t, (_response, { socket }) =>
 		socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n${body}`),
 	)
 	t.match(await ask({ base_url: model.url }), { status: 'answered', answer: { content: 'Yes.' } })
 })
 
-void t.test('what cannot be sent is refused, without repeating secrets', async (t) => {
-	const { url, requests } = await serve(t, (_request, response) => response.end())
+void t.test('a request that cannot be sent is rejected without repeating secrets', async (t) => {
+	const { url, requests } = await startRawServer(t, (response) => response.end())
 	for (const order of [
 		{ base_url: url, api_key: 'se\ncret-1' },
 		{ base_url: url, headers: { 'x-token': 'se\ncret-1' } },
@@ -171,15 +170,15 @@ void t.test('what cannot be sent is refused, without repeating secrets', async (
 	t.equal(requests.length, 0)
 })
 
-void t.test('a worker reaches its model through the proxy that the environment names', async (t) => {
-	const model = await serve(t, (_request, response) => sse(response).end(chat))
-	const asked: string[] = []
+void t.test('a worker thread uses the proxy of the environment', async (t) => {
+	const model = await startRawServer(t, (response) => startStream(response).end(chat))
+	const proxied: string[] = []
 	const proxy = createServer((request, response) => {
-		asked.push(request.url ?? '')
-		sse(response).end(chat)
+		proxied.push(request.url ?? '')
+		startStream(response).end(chat)
 	})
 	proxy.on('connect', (request, socket) => {
-		asked.push(request.url ?? '')
+		proxied.push(request.url ?? '')
 		const through = connect(Number(new URL(model.url).port), '127.0.0.1', () => {
 			socket.write('HTTP/1.1 200 OK\r\n\r\n')
 			socket.pipe(through).pipe(socket)
@@ -187,8 +186,9 @@ void t.test('a worker reaches its model through the proxy that the environment n
 		through.on('error', () => socket.destroy())
 		socket.on('error', () => through.destroy())
 	})
-	const port = await listen(t, proxy)
-	const names = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: `http://127.0.0.1:${port}`, NO_PROXY: '' }
+	const { url, stop } = await listenOnLoopback(proxy)
+	t.teardown(stop)
+	const names = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: url, NO_PROXY: '' }
 	const before = { ...process.env }
 	Object.assign(process.env, names)
 	t.teardown(() => {
@@ -200,18 +200,6 @@ void t.test('a worker reaches its model through the proxy that the environment n
 	const worker = new URL('../../sandbox/worker.ts', import.meta.url)
 	const pool = new RunPool({ worker, threads: 1, runs_per_thread: 4 })
 	t.teardown(() => pool[Symbol.asyncDispose]())
-	const host = {
-		event: () => {},
-		stream: () => {},
-		sent: () => {},
-		reserve: () => Promise.resolve(null),
-		slot: () => Promise.resolve(null),
-		leave_slot: () => Promise.resolve(null),
-		model: () => Promise.resolve(null),
-		remark: () => Promise.resolve(null),
-		tool: () => Promise.reject(new Error('there are no tools')),
-		blob: () => Promise.resolve(null),
-	}
 	const models: ModelOrder[] = [
 		{ provider: 'p', kind: 'openai', model: 'm', base_url: 'http://model.invalid/v1', timeout_ms: 20_000 },
 	]
@@ -228,42 +216,11 @@ void t.test('a worker reaches its model through the proxy that the environment n
 			limits: { steps: 5, tokens: 1_000, wall_time_s: 60 },
 			remaining_ms: 60_000,
 		},
-		host,
+		runHost,
 	)
 	t.match(await outcome, { status: 'completed', answer: { content: 'Yes.' } })
-	t.match(asked[0], 'model.invalid')
+	t.match(proxied[0], 'model.invalid')
 })
-
-interface Served {
-	url: string
-	requests: IncomingMessage[]
-}
-
-async function serve(
-	test: Test,
-	answer: (request: IncomingMessage, response: ServerResponse) => unknown,
-): Promise<Served> {
-	const requests: IncomingMessage[] = []
-	const server = createServer((request, response) => {
-		requests.push(request)
-		request.resume()
-		request.on('end', () => answer(request, response))
-	})
-	return { url: `http://127.0.0.1:${await listen(test, server)}/v1`, requests }
-}
-
-async function listen(test: Test, server: ReturnType<typeof createServer>): Promise<number> {
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	test.teardown(() => {
-		server.close()
-		server.closeAllConnections()
-	})
-	return (server.address() as AddressInfo).port
-}
-
-function sse(response: ServerResponse): ServerResponse {
-	return response.writeHead(200, { 'content-type': 'text/event-stream' })
-}
 
 async function ask(change: Partial<ModelOrder>): Promise<ModelReply> {
 	const order: ModelOrder = { provider: 'p', kind: 'openai', model: 'm', timeout_ms: 20_000, ...change }

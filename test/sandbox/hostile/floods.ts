@@ -1,23 +1,23 @@
-/** Programs that shout: more calls, larger calls, more lines than anybody may take. */
+/** Programs that flood the host: more calls, larger calls and more log lines than the limits. */
 import type { Hostile } from './program.ts'
 
 const full = ['sandbox_memory', 'sandbox_timeout', 'sandbox_crash', 'skill_failed'] as const
 
 export const floods: Hostile[] = [
-	{ name: 'calls without end', code: 'for (;;) svc.primitive("echo", 1).catch(() => {})', ends: full },
+	{ name: 'endless calls', code: 'for (;;) svc.primitive("echo", 1).catch(() => {})', ends: full },
 	{
-		name: 'calls that are waited for',
+		name: 'endless awaited calls',
 		code: 'for (;;) await svc.primitive("echo", 1)',
 		ends: ['skill_failed', 'sandbox_timeout'],
 	},
 	{
-		name: 'more calls than may be under way',
+		name: 'more pending calls than the limit',
 		code: 'const all = await Promise.all(Array.from({ length: 300 }, (_, i) => svc.primitive("echo", i))); return all.reduce((a, b) => a + b)',
 		ends: ['answers'],
 		answer: 44850,
 	},
 	{
-		name: 'more calls than there may be',
+		name: 'more calls than the limit',
 		code: 'const all = await Promise.allSettled(Array.from({ length: 1500 }, () => svc.primitive("echo", 1))); return all.filter((x) => x.status === "rejected").length',
 		ends: ['answers'],
 		answer: 500,
@@ -41,7 +41,7 @@ export const floods: Hostile[] = [
 		ends: full,
 	},
 	{
-		name: 'arguments that are deep',
+		name: 'deeply nested arguments',
 		code: 'let o = 1; for (let i = 0; i < 3000; i++) o = [o]; try { await svc.primitive("echo", o) } catch (e) { return e.code }',
 		ends: ['answers'],
 		answer: 'invalid_arguments',
@@ -52,43 +52,47 @@ export const floods: Hostile[] = [
 		ends: ['skill_failed'],
 	},
 	{
-		name: 'arguments that call back',
+		name: 'arguments that make another call',
 		code: 'const o = { toJSON() { svc.primitive("echo", o).catch(() => {}); return 1 } }; await svc.primitive("echo", o)',
 		ends: full,
 	},
 	{
-		name: 'lines without end',
+		name: 'many log lines',
 		code: 'for (let i = 0; i < 1e5; i++) svc.log(i); return "said"',
 		ends: ['answers'],
 		answer: 'said',
 	},
 	{
-		name: 'lines on the console',
+		name: 'large lines on the console',
 		code: 'for (let i = 0; i < 1e4; i++) console.error("x".repeat(1e4)); return "said"',
 		ends: ['answers'],
 		answer: 'said',
 	},
-	{ name: 'a line of hundreds of megabytes', code: 'svc.log("x".repeat(5e8)); return 1', ends: [...full, 'answers'] },
 	{
-		name: 'lines that log',
+		name: 'a log line of hundreds of megabytes',
+		code: 'svc.log("x".repeat(5e8)); return 1',
+		ends: [...full, 'answers'],
+	},
+	{
+		name: 'log lines that log',
 		code: 'const o = { toJSON() { svc.log(o); return 1 } }; svc.log(o); return "said"',
 		ends: ['answers', 'skill_failed'],
 		answer: 'said',
 	},
-	{ name: 'timers without end', code: 'for (;;) setTimeout(() => {}, 1e9)', ends: ['skill_failed'] },
+	{ name: 'endless timers', code: 'for (;;) setTimeout(() => {}, 1e9)', ends: ['skill_failed'] },
 	{
-		name: 'timers that are set and cleared',
+		name: 'endless timers, each cleared',
 		code: 'for (;;) clearTimeout(setTimeout(() => {}, 1e9))',
 		ends: ['skill_failed'],
 	},
 	{ name: 'a timer for years', code: 'setTimeout(() => {}, 1e12); return 1', ends: ['answers'], answer: 1 },
 	{
-		name: 'a timer for years that is waited for',
+		name: 'an awaited timer for years',
 		code: 'await new Promise((r) => setTimeout(r, 1e12))',
 		ends: ['sandbox_timeout'],
 	},
 	{
-		name: 'clearing what is no timer',
+		name: 'clearing invalid timers',
 		code: 'for (let i = -5; i < 1e5; i++) clearTimeout(i); clearTimeout({ valueOf: () => 1 }); clearTimeout("__proto__"); return 1',
 		ends: ['answers'],
 		answer: 1,
@@ -100,7 +104,7 @@ export const floods: Hostile[] = [
 		answer: 1,
 	},
 	{
-		name: 'tools with texts of megabytes',
+		name: 'URL.canParse with megabytes of text',
 		code: 'const s = "x".repeat(2e7); for (let i = 0; i < 100; i++) URL.canParse(s); return 1',
 		ends: [...full, 'answers'],
 		answer: 1,
@@ -111,12 +115,12 @@ export const floods: Hostile[] = [
 		ends: ['skill_invalid', 'sandbox_crash', 'sandbox_timeout'],
 	},
 	{
-		name: 'functions in functions',
+		name: 'nested functions',
 		code: `return ${'()=>'.repeat(50_000)}1`,
 		ends: ['skill_invalid', 'skill_failed', 'answers', 'sandbox_crash', 'sandbox_timeout', 'sandbox_memory'],
 	},
 	{
-		name: 'templates in templates',
+		name: 'nested templates',
 		code: `return ${'`${'.repeat(20_000)}1${'}`'.repeat(20_000)}`,
 		ends: ['skill_invalid', 'skill_failed', 'answers', 'sandbox_crash', 'sandbox_timeout', 'sandbox_memory'],
 	},

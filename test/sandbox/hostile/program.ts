@@ -1,11 +1,11 @@
-/** One program that means harm, and how its call may end. */
+/** A hostile program, and how its call may end. */
 export interface Hostile {
 	name: string
-	/** The body of `async (args, svc) => {…}`; a whole module where it has an `export default`. */
+	/** The body of `async (args, svc) => {…}`; a whole module if it has an `export default`. */
 	code: string
-	/** Codes that its call may fail with; `answers` where it may as well just answer. */
+	/** Codes with which its call may fail; `answers`: it may also complete. */
 	ends: readonly Ending[]
-	/** What it answers then; what is not given may be anything that holds no canary. */
+	/** The answer in this case. Default: any answer that does not contain the canary. */
 	answer?: unknown
 }
 
