@@ -1,6 +1,6 @@
 /**
- * kill -9 while people talk with agents by chat platforms. Afterwards each message was answered, and once: the platform
- * outlives the gateway, and loses some of its own answers besides.
+ * kill -9 while people chat with agents. Afterwards each message was answered exactly once. The platform outlives the gateway, and
+ * also loses some of its own responses.
  *
  * CHANNEL_KILLS sets the number of kills (2).
  */
@@ -16,11 +16,12 @@ import { addRoom, bind, roomFiles, startRoom } from '../support/room.ts'
 const KILLS = Number(process.env.CHANNEL_KILLS ?? 2)
 const TYPES = ['room', 'room_find', 'room_edit']
 const CHATS = 2
-/** Of one chat between two kills. */
+/** Messages in each chat between two kills. */
 const MESSAGES = 3
+/** The longest time from the answers to a kill, and from the start to an early kill. */
 const WINDOW_MS = 150
-const SOON_MS = 60
-/** More than one message of any format takes. */
+const EARLY_WINDOW_MS = 60
+/** Words of a message; the answer is too long for one message of any format. */
 const WORDS = 60
 const GROWING = 'growing'
 const ASKING = 'asking'
@@ -63,13 +64,13 @@ providers:
 				await bind({ request }, channel, name, name)
 			}
 		}
-		const said = new Map(chats.map((chat) => [chat, [] as string[]]))
+		const sent = new Map(chats.map((chat) => [chat, [] as string[]]))
 		const wordsOf = (text: string): string[] => Array.from({ length: WORDS }, (_, n) => `${text}w${n}e`)
-		const sayAll = async (): Promise<void> => {
+		const sendAll = async (): Promise<void> => {
 			for (let n = 0; n < MESSAGES; n++) {
 				for (const chat of chats) {
-					const text = `m${said.get(chat)?.length}of${chat}`
-					said.get(chat)?.push(text)
+					const text = `m${sent.get(chat)?.length}of${chat}`
+					sent.get(chat)?.push(text)
 					const message = room.say(chat, wordsOf(text).join(' '))
 					if (Math.random() < 0.3) room.deliver(message)
 					if (Math.random() < 0.15) room.trouble(chat, { fault: Math.random() < 0.5 ? 'lost' : 'cut' })
@@ -78,22 +79,22 @@ providers:
 			}
 		}
 
-		const count = (): number[] => chats.map((chat) => room.shown(chat).length)
+		const countAnswers = (): number[] => chats.map((chat) => room.shown(chat).length)
 		for (let kill = 1; kill < KILLS; kill++) {
-			const isSoon = kill % 2 === 0
-			const before = count()
-			const talking = sayAll()
-			if (!isSoon) {
-				// Else more kills in a row may meet the same step of a run, which is then given up.
+			const isEarly = kill % 2 === 0
+			const before = countAnswers()
+			const sending = sendAll()
+			if (!isEarly) {
+				// Otherwise the next kills may hit the same step of a run, which then fails with restart_loop.
 				await ongoingRunsEnd(gateway.url)
-				await room.until(() => count().every((one, n) => one > (before[n] ?? 0)), 'an answer in each chat')
+				await room.until(() => countAnswers().every((count, n) => count > (before[n] ?? 0)), 'an answer in each chat')
 			}
-			await pause(Math.random() * (isSoon ? SOON_MS : WINDOW_MS))
+			await pause(Math.random() * (isEarly ? EARLY_WINDOW_MS : WINDOW_MS))
 			await gateway.kill()
-			await talking
+			await sending
 			gateway = await spawnGateway(home)
 		}
-		// The last time, while an answer in the making shows, and a sub-agent asks something.
+		// The last kill happens while the preview of an answer is shown, and a question of a sub-agent is pending.
 		room.place(ASKING, 'room')
 		await request('POST', '/v1/agents', { body: { name: ASKING } })
 		await bind({ request }, channels[0] ?? '', ASKING, ASKING)
@@ -110,31 +111,39 @@ providers:
 		gateway = await spawnGateway(home)
 		const call = await held.called('grow', 2)
 		call.answer('at last.')
-		await room.until(() => room.shown(GROWING).at(-1)?.text === 'Well, at last.', 'the answer that grew')
-		const heard = (chat: string): string =>
+		await room.until(() => room.shown(GROWING).at(-1)?.text === 'Well, at last.', 'the answer in place of its preview')
+		const transcript = (chat: string): string =>
 			room
 				.shown(chat)
 				.map(({ text }) => text)
 				.join('\n')
 		const isDone = (chat: string): boolean => {
-			const last = heard(chat).lastIndexOf(wordsOf(said.get(chat)?.at(-1) ?? '').at(-1) ?? '')
-			return last >= 0 && heard(chat).endsWith('OPENAI_API_KEY set.')
+			const last = transcript(chat).lastIndexOf(wordsOf(sent.get(chat)?.at(-1) ?? '').at(-1) ?? '')
+			return last >= 0 && transcript(chat).endsWith('OPENAI_API_KEY set.')
 		}
 		for (const chat of chats) await room.until(() => isDone(chat), `the last answer in ${chat}`)
 		for (const chat of chats) {
-			t.notMatch(heard(chat), /Sorry/, `${chat}: no run failed`)
-			const expected = (said.get(chat) ?? []).flatMap(wordsOf)
-			t.strictSame(heard(chat).match(/\bm\d+of[\w-]+?e\b/g), expected, `${chat}: everything once, and in order`)
+			t.notMatch(transcript(chat), /Sorry/, `${chat}: no run failed`)
+			const expected = (sent.get(chat) ?? []).flatMap(wordsOf)
+			t.strictSame(
+				transcript(chat).match(/\bm\d+of[\w-]+?e\b/g),
+				expected,
+				`${chat}: each word is answered once, in order`,
+			)
 		}
 		t.strictSame(
 			room.shown(GROWING).map(({ text }) => text),
 			[hello?.text, 'Well, at last.'],
-			'what grew when the gateway was killed has become the answer',
+			'the answer replaces the preview from before the kill',
 		)
-		const [, question, answer, ...more] = await room.shows(ASKING, 3)
+		const [, question, answer, ...rest] = await room.shows(ASKING, 3)
 		t.equal(question?.text, 'A sub-agent asks:\n\nWhich?')
-		t.match(answer?.text, /subagent.spawn answered.*this one/, 'what was said while there was no gateway is the answer')
-		t.strictSame(more, [])
-		t.equal(gateway.errors(), '', 'nothing went wrong in the last gateway')
+		t.match(
+			answer?.text,
+			/subagent.spawn answered.*this one/,
+			'the message sent while no gateway was running answers the question',
+		)
+		t.strictSame(rest, [])
+		t.equal(gateway.errors(), '', 'the last gateway printed no errors')
 	},
 )

@@ -1,5 +1,5 @@
 /**
- * kill -9 while people write to a Discord bot, and while it answers. Afterwards each message has one answer.
+ * kill -9 of the gateway while people write to a Discord bot, and while it answers. Afterwards every message has one answer.
  *
  * CHANNEL_KILLS sets the number of kills (1).
  */
@@ -12,10 +12,10 @@ import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import { eventually } from '../support/wait.ts'
 
-/** The longest wait for anything: restarts, and retries of Discord's requests. */
-const MOST_MS = 240_000
+/** Time limit of each wait, long enough for restarts and for retries of requests to Discord. */
+const LIMIT_MS = 240_000
 const KILLS = Number(process.env.CHANNEL_KILLS ?? 1)
-/** A kill strikes that long after an answer, at most: while others are on their way. */
+/** A kill happens within this time after an answer, while others are being sent. */
 const WINDOW_MS = 300
 const CHATS = 3
 
@@ -44,64 +44,66 @@ void t.test(
 		await call('channels/pair', { agent_id: 'ada', channel_id, external_chat_id: server.guild_id })
 		const direct = server.addDirect()
 		await call('channels/pair', { agent_id: 'ada', channel_id, external_chat_id: direct.id })
-		const until = (what: () => boolean): Promise<boolean> => eventually(what, Boolean, MOST_MS)
+		const waitFor = (condition: () => boolean): Promise<boolean> => eventually(condition, Boolean, LIMIT_MS)
 
-		const asked: { channel: Channel; message: Message; words: string }[] = []
+		const prompts: { channel: Channel; message: Message; words: string }[] = []
+		/** `told`: whether Discord delivers it. */
 		const ask = (channel: Channel, told = true): void => {
-			const words = `say no. ${asked.length}.`
-			asked.push({ channel, words, message: server.say(channel, words, { mention: channel !== direct, told }) })
+			const words = `say no. ${prompts.length}.`
+			prompts.push({ channel, words, message: server.say(channel, words, { mention: channel !== direct, told }) })
 		}
-		/** In servers an answer is a reply; in direct chats it is known by what it repeats. */
-		const answers = ({ channel, message, words }: (typeof asked)[number]): number =>
+		/** In servers an answer is a reply; in direct chats it repeats the prompt. */
+		const answers = ({ channel, message, words }: (typeof prompts)[number]): number =>
 			server
 				.written(channel)
-				.filter((one) =>
-					channel === direct ? one.content.includes(words) : one.message_reference?.message_id === message.id,
+				.filter(({ content, message_reference }) =>
+					channel === direct ? content.includes(words) : message_reference?.message_id === message.id,
 				).length
-		/** A run that three kills in a row meet in the same step fails, and rightly so; its answer says that. */
-		const excuses = (): number => server.written(direct).filter(({ content }) => /restart_loop/.test(content)).length
-		const unanswered = (): string[] => asked.filter((one) => answers(one) === 0).map(({ words }) => words)
-		const areAnswered = (): boolean => unanswered().length === excuses()
+		/** A run that three kills in a row interrupt in the same step fails, as documented; its answer contains the code. */
+		const restartLoops = (): number =>
+			server.written(direct).filter(({ content }) => /restart_loop/.test(content)).length
+		const unanswered = (): string[] => prompts.filter((one) => answers(one) === 0).map(({ words }) => words)
+		const areAnswered = (): boolean => unanswered().length === restartLoops()
 
-		await until(() => server.connected === 1)
-		// Discord tells a bot of no direct chat that it does not know: this one is known from here on.
+		await waitFor(() => server.connected === 1)
+		// Discord announces no direct chat that the bot does not know. This prompt makes the chat known.
 		ask(direct)
-		await until(areAnswered)
+		await waitFor(areAnswered)
 		for (let kill = 1; kill <= KILLS; kill++) {
 			const chats = Array.from({ length: CHATS }, () => server.addChannel())
-			const work = (told?: boolean): void => chats.forEach((chat) => ask(chat, told))
+			const askAll = (told?: boolean): void => chats.forEach((chat) => ask(chat, told))
 			const before = unanswered().length
-			work()
+			askAll()
 			ask(direct)
-			await until(() => unanswered().length < before + CHATS)
+			await waitFor(() => unanswered().length < before + CHATS)
 			await pause(Math.random() * WINDOW_MS)
-			work()
+			askAll()
 			await gateway.kill()
-			await until(() => server.connected === 0)
-			work(false)
+			await waitFor(() => server.connected === 0)
+			askAll(false)
 			ask(direct, false)
-			// What it had asked for is acted upon, and told to nobody.
+			// Discord executes the next two requests, but their responses are lost.
 			server.fail({ method: 'POST', path: /messages$/, how: 'after', times: 2 })
 			gateway = await spawnGateway(home)
-			await until(() => server.connected === 1)
+			await waitFor(() => server.connected === 1)
 		}
-		await until(areAnswered)
-		// Whatever waits still is behind these.
+		await waitFor(areAnswered)
+		// Pending answers are sent before the answers to these prompts.
 		ask(direct)
 		ask(server.addChannel())
-		await until(areAnswered)
-		t.equal(asked.length, KILLS * (3 * CHATS + 2) + 3)
+		await waitFor(areAnswered)
+		t.equal(prompts.length, KILLS * (3 * CHATS + 2) + 3)
 		t.strictSame(
-			asked.filter((one) => answers(one) > 1).map(({ words }) => words),
+			prompts.filter((one) => answers(one) > 1).map(({ words }) => words),
 			[],
-			'none is answered twice',
+			'no message is answered twice',
 		)
-		t.equal(unanswered().length, excuses(), 'none is lost')
+		t.equal(unanswered().length, restartLoops(), 'no message is lost')
 		t.strictSame(
-			asked.filter(({ channel }) => channel !== direct).filter((one) => answers(one) !== 1),
+			prompts.filter(({ channel }) => channel !== direct).filter((one) => answers(one) !== 1),
 			[],
 			'in servers each answer is a reply',
 		)
-		t.equal(await gateway.end(), 0, 'it ends cleanly')
+		t.equal(await gateway.end(), 0, 'the gateway exits with code 0')
 	},
 )

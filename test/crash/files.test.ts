@@ -1,8 +1,8 @@
 /**
- * kill -9 while the file of a message is being downloaded, and soon after. Meanwhile other chats of the bot are answered;
- * afterwards each message has led to one run and one answer, in the order of its chat.
+ * kill -9 while the file of a message is being downloaded, and soon after. Meanwhile other chats of the bot get answers. Afterwards each
+ * message has one run and one answer, in the order of its chat.
  *
- * CHANNEL_KILLS sets the number of kills once the file can be downloaded (1).
+ * CHANNEL_KILLS sets the number of kills after the file has become available (1).
  */
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -17,7 +17,7 @@ import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
 
 const KILLS = Number(process.env.CHANNEL_KILLS ?? 1)
-/** A kill strikes that long after the file was asked for, at most. */
+/** A kill happens within this time after the file was requested. */
 const WINDOW_MS = 150
 const FILE = 'photo.png'
 
@@ -25,7 +25,7 @@ interface Platform {
 	api_root: string
 	token: string
 	files: Map<string, Buffer | 'never'>
-	/** The name in each request for a file so far. */
+	/** The file names of all requests so far. */
 	loads: string[]
 	chat(): Person
 	stop(): Promise<void>
@@ -33,11 +33,10 @@ interface Platform {
 
 interface Person {
 	id: string
-	say(text: string): void
-	/** Says something, with the photo. */
-	show(text: string): void
-	/** What the bot has said there. */
-	said(): string[]
+	send(text: string): void
+	sendPhoto(text: string): void
+	/** The texts of the bot's messages in the chat. */
+	received(): string[]
 }
 
 async function telegram(): Promise<Platform> {
@@ -52,9 +51,9 @@ async function telegram(): Promise<Platform> {
 			const chat = server.person(++people, `P${people}`)
 			return {
 				id: String(chat.id),
-				say: (text) => void server.say(chat, text),
-				show: (caption) => void server.say(chat, '', { text: undefined, caption, photo: [{ file_id: FILE }] }),
-				said: () => server.messages(chat).map(({ text }) => text),
+				send: (text) => void server.say(chat, text),
+				sendPhoto: (caption) => void server.say(chat, '', { text: undefined, caption, photo: [{ file_id: FILE }] }),
+				received: () => server.messages(chat).map(({ text }) => text),
 			}
 		},
 		stop: server.stop,
@@ -73,16 +72,16 @@ async function discord(): Promise<Platform> {
 			const chat = server.addChannel()
 			return {
 				id: chat.id,
-				say: (text) => void server.say(chat, text, { mention: true }),
-				show: (text) => void server.say(chat, text, { mention: true, more: { attachments: [file] } }),
-				said: () => server.written(chat).map(({ content }) => content),
+				send: (text) => void server.say(chat, text, { mention: true }),
+				sendPhoto: (text) => void server.say(chat, text, { mention: true, more: { attachments: [file] } }),
+				received: () => server.written(chat).map(({ content }) => content),
 			}
 		},
 		stop: () => server.stop(),
 	}
 }
 
-async function check(t: Test, type: string, platform: Platform): Promise<void> {
+async function testPlatform(t: Test, type: string, platform: Platform): Promise<void> {
 	t.teardown(() => platform.stop())
 	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -104,51 +103,53 @@ async function check(t: Test, type: string, platform: Platform): Promise<void> {
 		await request('POST', 'agents', { name })
 		await request('POST', 'channels/pair', { agent_id: name, channel_id, external_chat_id: id })
 	}
-	// Discord tells nobody of what was said before the first connection.
+	// Discord does not deliver messages from before the first connection.
 	await eventually(
 		() => request('GET', `channels/${channel_id}`),
 		({ connection }) => connection === 'connected',
 	)
-	const answersTo = ({ said }: Person, text: string): number => said().filter((one) => one.includes(text)).length
-	const isAnswered = (person: Person, text: string) =>
+	const answersTo = ({ received }: Person, text: string): number =>
+		received().filter((message) => message.includes(text)).length
+	const waitForAnswer = (person: Person, text: string) =>
 		eventually(
 			() => answersTo(person, text),
 			(count) => count > 0,
 		)
-	const isAskedAgain = (before: number) =>
+	/** Waits for one more request for a file. */
+	const waitForDownload = (before: number) =>
 		eventually(
 			() => platform.loads.length,
 			(count) => count > before,
 		)
 
 	platform.files.set(FILE, 'never')
-	slow.show('look.')
-	await isAskedAgain(0)
-	slow.say('and this?')
-	other.say('hello.')
-	await isAnswered(other, 'hello.')
-	t.equal(answersTo(slow, 'and this?'), 0, 'its own chat waits')
+	slow.sendPhoto('look.')
+	await waitForDownload(0)
+	slow.send('and this?')
+	other.send('hello.')
+	await waitForAnswer(other, 'hello.')
+	t.equal(answersTo(slow, 'and this?'), 0, 'later messages of the same chat wait')
 	await gateway.kill()
 
 	gateway = await spawnGateway(home)
-	await isAskedAgain(1)
-	other.say('hello again.')
-	await isAnswered(other, 'hello again.')
+	await waitForDownload(1)
+	other.send('hello again.')
+	await waitForAnswer(other, 'hello again.')
 	for (let kill = 1; kill <= KILLS; kill++) {
 		await gateway.kill()
 		platform.files.set(FILE, png(FILE))
 		const before = platform.loads.length
 		gateway = await spawnGateway(home)
-		// A further kill may strike before the file is asked for again, or once nobody asks any more.
-		if (kill === 1) await isAskedAgain(before)
-		// Else more of them in a row may meet the same step of a run, which is then given up.
+		// Later kills may happen before the next request for the file, or after the last one.
+		if (kill === 1) await waitForDownload(before)
+		// Otherwise the next kills may hit the same step of a run, which then fails with restart_loop.
 		if (kill % 2 === 0) await ongoingRunsEnd(gateway.url)
 		await pause(Math.random() * WINDOW_MS)
 	}
 	await gateway.kill()
 	gateway = await spawnGateway(home)
-	await isAnswered(slow, 'look.')
-	await isAnswered(slow, 'and this?')
+	await waitForAnswer(slow, 'look.')
+	await waitForAnswer(slow, 'and this?')
 	for (const [person, text] of [
 		[slow, 'look.'],
 		[slow, 'and this?'],
@@ -166,10 +167,10 @@ async function check(t: Test, type: string, platform: Platform): Promise<void> {
 		'one run for each message, in order',
 	)
 	t.match(runs[1]?.attachments, [{ media_type: 'image/png' }])
-	t.equal(gateway.errors(), '', 'nothing went wrong in the last gateway')
+	t.equal(gateway.errors(), '', 'the last gateway printed no errors')
 }
 
 t.jobs = 2
 const timeout = 300_000 + KILLS * 10_000
-void t.test('chat_a', { timeout }, async (t) => check(t, 'chat_a', await telegram()))
-void t.test('chat_b', { timeout }, async (t) => check(t, 'chat_b', await discord()))
+void t.test('chat_a', { timeout }, async (t) => testPlatform(t, 'chat_a', await telegram()))
+void t.test('chat_b', { timeout }, async (t) => testPlatform(t, 'chat_b', await discord()))

@@ -1,6 +1,6 @@
 /**
- * A gateway that is stopped and started behind sockets that another process holds: connections made meanwhile wait, and what was
- * accepted is done. `RESTARTS=20` for the long form.
+ * Restarts of a gateway whose sockets another process holds, such as systemd: new connections wait meanwhile, and accepted deliveries
+ * are executed. `RESTARTS=20`: the long version.
  */
 import { spawn } from 'node:child_process'
 import { createHmac, randomUUID } from 'node:crypto'
@@ -14,56 +14,56 @@ import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
 const RESTARTS = Number(process.env.RESTARTS ?? 3)
-const holder = fileURLToPath(new URL('../fixtures/socket-holder.mjs', import.meta.url))
+const holderFile = fileURLToPath(new URL('../fixtures/socket-holder.mjs', import.meta.url))
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 void t.test(`${RESTARTS} restarts refuse no connection and lose no delivery`, async (t) => {
 	const home = makeHome({ config: 'webhooks: {per_minute: 100000}\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const env = { ...process.env, SVC_HOME: home, SVC_LOG_LEVEL: 'error' }
-	const program = [holder, String(RESTARTS + 1), process.execPath, join(root, 'core/launch.mjs'), 'start']
-	const held = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
-	const ended = new Promise((resolve) => held.once('exit', resolve))
-	const lines = createInterface(held.stdout)
+	const program = [holderFile, String(RESTARTS + 1), process.execPath, join(root, 'core/launch.mjs'), 'start']
+	const holder = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })
+	const ended = new Promise((resolve) => holder.once('exit', resolve))
+	const lines = createInterface(holder.stdout)
 	const [port, legacy] = String((await lines[Symbol.asyncIterator]().next()).value).split(' ')
-	held.stdout.resume()
+	holder.stdout.resume()
 	const pid = (): number => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { pid: number }).pid
 	t.teardown(async () => {
-		held.kill('SIGKILL')
+		holder.kill('SIGKILL')
 		try {
 			process.kill(pid(), 'SIGKILL')
 		} catch {
-			// It has ended.
+			// The gateway has ended.
 		}
 		await ended
 	})
 	const url = `http://127.0.0.1:${port}`
 	const headers = { connection: 'close' }
 
-	// Before the gateway listens: the request waits in the socket.
+	// The gateway does not listen yet: the requests wait in the sockets.
 	t.equal((await send(url, 'GET', { headers })).status, 200)
 	t.equal((await fetch(`http://127.0.0.1:${legacy}/api/agents/none/conversation`, { headers })).status, 404)
 	await send(`${url}/v1/agents`, 'POST', { body: { name: 'ada' }, headers })
 	const hook = (await send(`${url}/v1/agents/ada/webhooks`, 'POST', { body: { slug: 'hook' }, headers })).body
 
 	const accepted: string[] = []
-	let isOver = false
-	t.teardown(() => (isOver = true)) // also after a failure
+	let isFinished = false
+	t.teardown(() => (isFinished = true)) // also after a failure
 	const deliver = async (): Promise<void> => {
-		while (!isOver) {
+		while (!isFinished) {
 			const body = JSON.stringify({ id: randomUUID() })
 			const signature = createHmac('sha256', hook.secret).update(body).digest('hex')
 			const answer = await send(`${url}/v1/hooks/${hook.token}`, 'POST', {
 				body,
 				headers: { ...headers, 'content-type': 'application/json', 'x-signature': `sha256=${signature}` },
 			})
-			// 503 with Retry-After while it stops: a sender repeats it.
+			// 503 with Retry-After while the gateway stops: senders retry.
 			if (answer.status === 200) accepted.push(answer.body.delivery_id as string)
 			else if (answer.status !== 503) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`)
 		}
 	}
 	const senders = [deliver(), deliver(), deliver()]
-	const follower = follow(url, () => isOver)
+	const following = followDeliveries(url, () => isFinished)
 	for (let restart = 0; restart < RESTARTS; restart++) {
 		const before = accepted.length
 		await eventually(() => accepted.length > before + 5)
@@ -73,15 +73,15 @@ void t.test(`${RESTARTS} restarts refuse no connection and lose no delivery`, as
 			try {
 				return pid() !== old
 			} catch {
-				return false // between two gateways there is no such file
+				return false // there is no runtime file between two gateways
 			}
 		})
 	}
 	const before = accepted.length
 	await eventually(() => accepted.length > before + 5)
-	isOver = true
+	isFinished = true
 	await Promise.all(senders)
-	const seen = await follower
+	const followed = await following
 
 	const deliveries = new Set<string>()
 	for (let at = ''; ;) {
@@ -93,20 +93,20 @@ void t.test(`${RESTARTS} restarts refuse no connection and lose no delivery`, as
 	}
 	const lost = accepted.filter((id) => !deliveries.has(id))
 	t.strictSame(lost, [], `${accepted.length} deliveries were accepted, none is lost`)
-	t.equal(new Set(seen).size, seen.length, 'no event came twice to a client that resumes')
+	t.equal(new Set(followed).size, followed.length, 'a client that resumes gets no event twice')
 	t.ok(
-		accepted.slice(0, -5).every((id) => seen.includes(id)),
-		'and none was left out',
+		accepted.slice(0, -5).every((id) => followed.includes(id)),
+		'a client that resumes misses no event',
 	)
 	process.kill(pid(), 'SIGTERM')
 	await ended
 })
 
-/** The ids of deliveries in the order of their events, by a stream that resumes where it broke. */
-async function follow(url: string, isOver: () => boolean): Promise<string[]> {
+/** The ids of deliveries in the order of their events, from a stream that resumes after each disconnection. */
+async function followDeliveries(url: string, isFinished: () => boolean): Promise<string[]> {
 	const seen: string[] = []
 	let lastEventId = '0'
-	while (!isOver()) {
+	while (!isFinished()) {
 		const stream = await openStream(url, { lastEventId, query: { event_type: 'webhook.accepted' } }).catch(
 			(error: unknown) => {
 				if (/answered with 503/.test(String(error))) return undefined
@@ -114,11 +114,11 @@ async function follow(url: string, isOver: () => boolean): Promise<string[]> {
 			},
 		)
 		if (!stream) continue
-		const taken = setInterval(() => {
-			if (isOver()) stream.close()
+		const closing = setInterval(() => {
+			if (isFinished()) stream.close()
 		}, 50)
 		await stream.closed
-		clearInterval(taken)
+		clearInterval(closing)
 		seen.push(...stream.events.map(({ payload }) => String(payload.delivery_id)))
 		lastEventId = stream.lastEventId || lastEventId
 	}

@@ -1,8 +1,7 @@
 /**
- * kill -9 while heartbeats are due. Afterwards each beat has started one run or none, and was told of once.
+ * kill -9 while heartbeats are due. Afterwards each beat has one event, and has started at most one run.
  *
- * SVC_TEST_KILLS sets the number of kills (1; most of the windows that it can hit are tested one by one in
- * spec/heartbeats.test.ts).
+ * SVC_TEST_KILLS sets the number of kills (1, since spec/heartbeats.test.ts tests most moments that a kill can hit).
  */
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,13 +13,14 @@ import { eventually } from '../support/wait.ts'
 
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const AGENTS = 12
+/** A kill happens within this time after the start. */
 const WINDOW_MS = 60
 
 void t.test(`each beat happens once through ${KILLS} kills`, { timeout: 300_000 + KILLS * 10_000 }, async (t) => {
 	const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const names = Array.from({ length: AGENTS }, (_, n) => `a${n}`)
-	// Only the one that is killed needs a process of its own.
+	// Only the gateway that is killed needs a separate process.
 	let gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
 	const call = (method: string, path: string, body?: unknown) =>
@@ -45,15 +45,15 @@ void t.test(`each beat happens once through ${KILLS} kills`, { timeout: 300_000 
 			)
 			const runs = (await call('GET', `agents/${name}/runs?limit=500`)).body
 			const { events } = (await call('GET', `audit?agent_id=${name}&event_type=heartbeat.*&limit=500`)).body
-			const told = events.filter((event: { event_type: string }) => event.event_type !== 'heartbeat.created')
-			const beats = new Set(told.map(({ payload }: { payload: { due_at: string } }) => payload.due_at))
-			const started = told.flatMap(({ payload }: { payload: { run_id?: string } }) => payload.run_id ?? [])
-			t.equal(told.length, kill, `${name}: each beat is told of`)
-			t.equal(beats.size, kill, `${name}: and once`)
+			const beatEvents = events.filter((event: { event_type: string }) => event.event_type !== 'heartbeat.created')
+			const dueTimes = new Set(beatEvents.map(({ payload }: { payload: { due_at: string } }) => payload.due_at))
+			const started = beatEvents.flatMap(({ payload }: { payload: { run_id?: string } }) => payload.run_id ?? [])
+			t.equal(beatEvents.length, kill, `${name}: each beat has an event`)
+			t.equal(dueTimes.size, kill, `${name}: and only one`)
 			t.strictSame(
 				started.toSorted(),
 				runs.map(({ run_id }: { run_id: string }) => run_id).toSorted(),
-				`${name}: with the runs that there are`,
+				`${name}: the events name all runs`,
 			)
 		}
 	}

@@ -1,36 +1,29 @@
 /**
- * kill -9 at random moments while runs are going. Afterwards: everything that was acknowledged is there, every event
- * that a stream showed is in the log, every run has come to its end, and no finished step was done twice.
+ * kill -9 at random moments while runs execute. Afterwards everything acknowledged is stored, every streamed event is in the log, every
+ * run has ended, and no finished step was repeated.
  *
  * SVC_TEST_KILLS sets the number of kills (1).
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { LLMock } from '@copilotkit/aimock'
-import { EventSourceParserStream } from 'eventsource-parser/stream'
 import t from 'tap'
+import type { EventEnvelope } from '../../core/store/ports.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { wereRestartsInOneStep } from '../support/restarts.ts'
+import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const CLIENTS = 8
 const STEPS = 4
 
-interface Envelope {
-	event_id: string
-	run_id: string | null
-	sequence: number
-	event_type: string
-	payload: Record<string, unknown>
-}
-
 interface ModelCall {
 	run: string
-	/** Tool results in the request: which step this is. */
+	/** The number of the step: that of the tool results in the request. */
 	step: number
-	/** Of the gateway that called: how many were killed before it started. */
+	/** The number of kills before the calling gateway started. */
 	kills: number
 }
 
@@ -39,11 +32,9 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 	const calls: ModelCall[] = []
 	const model = new LLMock({ port: 0, logLevel: 'silent' })
 	model.on({ predicate: () => true }, (request) => {
-		const run =
-			/run-\d+-\d+/.exec(JSON.stringify(request.messages.findLast((one) => one.role === 'user')?.content))?.[0] ?? ''
-		const step = request.messages
-			.slice(request.messages.findLastIndex((one) => one.role === 'user'))
-			.filter((one) => one.role === 'tool').length
+		const promptAt = request.messages.findLastIndex(({ role }) => role === 'user')
+		const run = /run-\d+-\d+/.exec(JSON.stringify(request.messages[promptAt]?.content))?.[0] ?? ''
+		const step = request.messages.slice(promptAt).filter(({ role }) => role === 'tool').length
 		calls.push({ run, step, kills: Number(request.model) })
 		if (step === STEPS) return { content: `the end of ${run}` }
 		return {
@@ -57,8 +48,8 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 	})
 
 	const acknowledged = { agents: new Set<string>(), tokens: new Set<string>(), runs: new Map<string, string>() }
-	const seen = new Map<string, Envelope>()
-	// A call that is read only after its gateway was killed is still known as that gateway's.
+	const streamed = new Map<string, EventEnvelope>()
+	// The model's name tells which gateway made a call, even if it is read after that gateway was killed.
 	const start = (): Promise<GatewayProcess> => spawnGateway(home, { KILLS: String(kills) })
 	let gateway: GatewayProcess | null = await start()
 	let finished = false
@@ -68,8 +59,8 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 		return gateway?.kill()
 	})
 
-	/** Answers with null where the gateway was killed under the request: then nothing was acknowledged. */
-	const tell = async (path: string, body: unknown): Promise<Record<string, string> | null> => {
+	/** Null if the gateway was killed during the request: nothing was acknowledged then. */
+	const post = async (path: string, body: unknown): Promise<Record<string, string> | null> => {
 		const target = gateway
 		if (!target) {
 			await pause(5)
@@ -82,7 +73,7 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 	const client = async (number: number): Promise<void> => {
 		const agent = `agent-${number}`
 		while (!finished && !acknowledged.agents.has(agent)) {
-			const made = await tell('/v1/agents', { name: agent }).catch((error: unknown) => {
+			const made = await post('/v1/agents', { name: agent }).catch((error: unknown) => {
 				if (String(error).includes('already_exists')) return { name: agent }
 				throw error
 			})
@@ -90,43 +81,35 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 		}
 		for (let round = 0; !finished; round++) {
 			const prompt = `run-${number}-${next++}`
-			const run = await tell(`/v1/agents/${agent}/runs`, { prompt })
+			const run = await post(`/v1/agents/${agent}/runs`, { prompt })
 			if (run?.run_id) acknowledged.runs.set(run.run_id, prompt)
 			if (round % 5 === 0) {
-				const token = await tell('/v1/auth/tokens', { scopes: ['agents:read'] })
+				const token = await post('/v1/auth/tokens', { scopes: ['agents:read'] })
 				if (token?.id) acknowledged.tokens.add(token.id)
 			}
-			// A conversation takes one run at a time; waiting for a few keeps its queue short.
-			while (!finished && gateway && (await active(gateway.url, agent)) > 3) await pause(10)
+			// A conversation executes one run at a time. This keeps its queue short.
+			while (!finished && gateway && (await activeRuns(gateway.url, agent)) > 3) await pause(10)
 		}
 	}
 	const watch = async (): Promise<void> => {
-		let last: string | undefined
+		let lastEventId = ''
 		while (!finished) {
-			const target = gateway
-			try {
-				if (!target) throw new Error('down')
-				const response = await fetch(`${target.url}/v1/events/stream`, {
-					headers: last === undefined ? {} : { 'last-event-id': last },
-				})
-				for await (const frame of response
-					.body!.pipeThrough(new TextDecoderStream())
-					.pipeThrough(new EventSourceParserStream())) {
-					last = frame.id ?? last
-					const event = JSON.parse(frame.data) as Envelope
-					if (event.event_type !== 'model.stream') seen.set(event.event_id, event)
-				}
-			} catch {
-				await pause(5) // killed under the stream, or not up again yet
+			const stream = gateway && (await openStream(gateway.url, lastEventId ? { lastEventId } : {}).catch(() => null))
+			if (!stream) {
+				await pause(5)
+				continue
 			}
+			await stream.closed
+			lastEventId = stream.lastEventId || lastEventId
+			for (const event of stream.events) if (event.event_type !== 'model.stream') streamed.set(event.event_id, event)
 		}
 	}
 
 	const working = Promise.all([watch(), ...Array.from({ length: CLIENTS }, (_, number) => client(number))])
 	working.catch(() => {})
 	while (kills < KILLS) {
-		// Every fourth strikes while it is still getting up; the others once it works again, so that runs come forward
-		// between them: a run that three restarts in a row find in the same step fails, and rightly so.
+		// Every fourth kill happens during the start. The others wait until the gateway works, so that runs make progress: a run that
+		// three kills in a row interrupt in the same step fails, as documented.
 		const before = calls.length
 		if (kills % 4 !== 3) await Promise.race([eventually(() => calls.length >= before + CLIENTS), working])
 		await Promise.race([pause(Math.random() * 300), working])
@@ -155,7 +138,7 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 	const completed = [...acknowledged.runs].filter(([run_id, prompt]) => {
 		const run = ended.get(run_id)
 		if (run?.status === 'completed' && run.answer === `the end of ${prompt}`) return true
-		// Three kills in a row may well meet the same step; any other end is wrong.
+		// Three kills in a row may interrupt the same step; any other end is wrong.
 		if ((run?.error as { code?: string } | null)?.code !== 'restart_loop') t.fail(`${run_id}: ${JSON.stringify(run)}`)
 		return false
 	})
@@ -165,17 +148,17 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 	)
 
 	t.comment(
-		`${acknowledged.runs.size} runs, ${acknowledged.tokens.size} tokens, ${seen.size} events seen, ${calls.length} model calls`,
+		`${acknowledged.runs.size} runs, ${acknowledged.tokens.size} tokens, ${streamed.size} events streamed, ${calls.length} model calls`,
 	)
-	t.ok(acknowledged.runs.size > KILLS && calls.length > KILLS, 'there was work to lose')
+	t.ok(acknowledged.runs.size > KILLS && calls.length > KILLS, 'the kills could interrupt work')
 
-	const agents = new Set((await send(`${url}/v1/agents`, 'GET')).body.map((one: { name: string }) => one.name))
+	const agents = new Set((await send(`${url}/v1/agents`, 'GET')).body.map(({ name }: { name: string }) => name))
 	t.strictSame(
 		[...acknowledged.agents].filter((name) => !agents.has(name)),
 		[],
 		'no agent is missing',
 	)
-	const tokens = new Set((await send(`${url}/v1/auth/tokens`, 'GET')).body.tokens.map((one: { id: string }) => one.id))
+	const tokens = new Set((await send(`${url}/v1/auth/tokens`, 'GET')).body.tokens.map(({ id }: { id: string }) => id))
 	t.strictSame(
 		[...acknowledged.tokens].filter((id) => !tokens.has(id)),
 		[],
@@ -184,11 +167,11 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 
 	const log = await readLog(url)
 	const ids = new Set(log.map((event) => event.event_id))
-	t.equal(ids.size, log.length, 'no event is there twice')
+	t.equal(ids.size, log.length, 'no event is stored twice')
 	t.strictSame(
-		[...seen.keys()].filter((id) => !ids.has(id)),
+		[...streamed.keys()].filter((id) => !ids.has(id)),
 		[],
-		'every event that a stream showed is in the log',
+		'every streamed event is in the log',
 	)
 
 	const byRun = Map.groupBy(
@@ -196,7 +179,7 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 		(event) => event.run_id ?? '',
 	)
 	const wrong: string[] = []
-	const whole = new Set(completed.map(([run_id]) => run_id))
+	const completedIds = new Set(completed.map(([run_id]) => run_id))
 	for (const run_id of acknowledged.runs.keys()) {
 		const events = byRun.get(run_id) ?? []
 		const begin = events.filter((event) => event.event_type === 'run.started')
@@ -207,21 +190,21 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 		)
 			wrong.push(`${run_id} begins with ${events[0]?.event_type}`)
 		if (events.some((event, at) => at > 0 && event.sequence <= (events[at - 1]?.sequence ?? 0)))
-			wrong.push(`${run_id}: sequence does not rise`)
+			wrong.push(`${run_id}: the sequence does not increase`)
 		const ends = events.filter((event) => ['run.completed', 'run.failed', 'run.stopped'].includes(event.event_type))
 		if (ends.length !== 1 || events.at(-1) !== ends[0]) wrong.push(`${run_id} has ${ends.length} ends`)
 		const results = events
 			.filter((event) => event.event_type === 'primitive.result')
 			.map((event) => event.payload.call_id)
-		if (new Set(results).size !== results.length || (whole.has(run_id) && results.length !== STEPS))
+		if (new Set(results).size !== results.length || (completedIds.has(run_id) && results.length !== STEPS))
 			wrong.push(`${run_id} has ${results.length} results of ${STEPS} calls`)
 		if (ends[0]?.payload.code === 'restart_loop' && !wereRestartsInOneStep(events))
-			wrong.push(`${run_id} was given up too soon`)
+			wrong.push(`${run_id} failed with restart_loop too early`)
 	}
-	t.strictSame(wrong, [], 'every run is whole: it begins once, ends once, and each call has one result')
+	t.strictSame(wrong, [], 'every run begins once and ends once, and each call has one result')
 
 	const repeated: string[] = []
-	const inOrder = calls.toSorted((one, other) => one.kills - other.kills)
+	const inOrder = calls.toSorted((a, b) => a.kills - b.kills)
 	for (const [run, made] of Map.groupBy(inOrder, (call) => call.run)) {
 		for (const [at, call] of made.entries()) {
 			const before = made[at - 1]
@@ -231,24 +214,24 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 30
 				repeated.push(`${run}: step ${call.step} twice without a kill between`)
 		}
 	}
-	t.strictSame(repeated, [], 'no finished step was done twice')
-	t.equal(await gateway.end(), 0, 'it ends cleanly')
+	t.strictSame(repeated, [], 'no finished step was repeated')
+	t.equal(await gateway.end(), 0, 'the gateway exits with code 0')
 })
 
-async function active(url: string, agent: string): Promise<number> {
+async function activeRuns(url: string, agent: string): Promise<number> {
 	const reply = await send(`${url}/v1/agents/${agent}/runs?limit=10`, 'GET').catch(() => null)
 	return reply?.status === 200
 		? reply.body.filter((run: { ended_at: string | null }) => run.ended_at === null).length
 		: 0
 }
 
-/** Oldest first. */
-async function readLog(url: string): Promise<Envelope[]> {
-	const events: Envelope[] = []
+/** All events of the log, oldest first. */
+async function readLog(url: string): Promise<EventEnvelope[]> {
+	const events: EventEnvelope[] = []
 	let next: string | null = ''
 	while (next !== null) {
 		const path: string = `/v1/audit?limit=500${next && `&cursor=${encodeURIComponent(next)}`}`
-		const page: { events: Envelope[]; next_cursor: string | null } = (await send(url + path, 'GET')).body
+		const page: { events: EventEnvelope[]; next_cursor: string | null } = (await send(url + path, 'GET')).body
 		events.push(...page.events)
 		next = page.next_cursor
 	}

@@ -1,4 +1,4 @@
-/** kill -9 while the files of an answer are sent: afterwards the text and each file are there once, in order. */
+/** kill -9 while the files of an answer are being sent. Afterwards the text and each file were sent once, in order. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -16,14 +16,14 @@ const TEXT = 'a,b\n1,2\n'
 interface Platform {
 	api_root: string
 	token: string
-	chat: { id: string; say(text: string): void; said(): Said[] }
-	/** The file is taken, and the bot never hears so, each of so many times. */
-	loseFiles(): void
+	chat: { id: string; sendPhoto(text: string): void; received(): Received[] }
+	/** Breaks the connections of the next uploads, also after their files were accepted. */
+	failUploads(): void
 	stop(): Promise<void>
 }
 
-/** A file by its bytes. */
-type Said = { text: string } | { file: Buffer }
+/** A message of the bot: a text, or the bytes of a file. */
+type Received = { text: string } | { file: Buffer }
 
 async function telegram(): Promise<Platform> {
 	const server = await startTelegram()
@@ -34,10 +34,10 @@ async function telegram(): Promise<Platform> {
 		token: server.token,
 		chat: {
 			id: '1',
-			say: (caption) => void server.say(chat, '', { text: undefined, caption, photo: [{ file_id: PHOTO }] }),
-			said: () => server.messages(chat).map(({ text, file }) => (file ? { file: file.bytes } : { text })),
+			sendPhoto: (caption) => void server.say(chat, '', { text: undefined, caption, photo: [{ file_id: PHOTO }] }),
+			received: () => server.messages(chat).map(({ text, file }) => (file ? { file: file.bytes } : { text })),
 		},
-		loseFiles() {
+		failUploads() {
 			for (const method of ['sendPhoto', 'sendDocument']) server.fault(method, 'cut before', 'cut after')
 		},
 		stop: server.stop,
@@ -54,16 +54,16 @@ async function discord(): Promise<Platform> {
 		token: server.token,
 		chat: {
 			id: chat.id,
-			say: (text) => void server.say(chat, text, { mention: true, more: { attachments: [file] } }),
-			said: () =>
+			sendPhoto: (text) => void server.say(chat, text, { mention: true, more: { attachments: [file] } }),
+			received: () =>
 				server.written(chat).map(({ content, upload }) => (upload ? { file: upload.bytes } : { text: content })),
 		},
-		loseFiles: () => server.fail({ method: 'POST', path: /messages$/, isUpload: true, how: 'after', times: 3 }),
+		failUploads: () => server.fail({ method: 'POST', path: /messages$/, isUpload: true, how: 'after', times: 3 }),
 		stop: () => server.stop(),
 	}
 }
 
-async function check(t: Test, type: string, platform: Platform): Promise<void> {
+async function testPlatform(t: Test, type: string, platform: Platform): Promise<void> {
 	t.teardown(() => platform.stop())
 	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -80,19 +80,19 @@ async function check(t: Test, type: string, platform: Platform): Promise<void> {
 	await request('POST', 'agents', { name: 'ada' })
 	const { chat } = platform
 	await request('POST', 'channels/pair', { agent_id: 'ada', channel_id, external_chat_id: chat.id })
-	// Discord tells nobody of what was said before the first connection.
+	// Discord does not deliver messages from before the first connection.
 	await eventually(
 		() => request('GET', `channels/${channel_id}`),
 		({ connection }) => connection === 'connected',
 	)
-	// The confirmation that the chat is bound.
-	await eventually(chat.said, (said) => said.length === 1)
-	const files = (): Buffer[] => chat.said().flatMap((one) => ('file' in one ? [one.file] : []))
+	// The confirmation of the binding.
+	await eventually(chat.received, ({ length }) => length === 1)
+	const files = (): Buffer[] => chat.received().flatMap((message) => ('file' in message ? [message.file] : []))
 
-	platform.loseFiles()
-	const sendsOf = (args: object): string => `/tool conversation.send_file ${JSON.stringify(args)}`
+	platform.failUploads()
+	const sendFile = (args: object): string => `/tool conversation.send_file ${JSON.stringify(args)}`
 	const photo = type === 'chat_a' ? 'image.png' : PHOTO
-	chat.say(['Please.', sendsOf({ file: photo }), sendsOf({ text: TEXT, name: 'numbers.csv' })].join('\n'))
+	chat.sendPhoto(['Please.', sendFile({ file: photo }), sendFile({ text: TEXT, name: 'numbers.csv' })].join('\n'))
 	for (const count of [1, 2]) {
 		await eventually(files, ({ length }) => length >= count)
 		await gateway.kill()
@@ -102,22 +102,22 @@ async function check(t: Test, type: string, platform: Platform): Promise<void> {
 		() => request('GET', 'audit?agent_id=ada&event_type=channel.message_sent'),
 		({ events }) => events.length > 0,
 	)
-	t.equal(sent.events.length, 1, 'it is reported once')
+	t.equal(sent.events.length, 1, 'the answer has one event')
 	t.equal(sent.events[0].payload.message_ids.length, 3)
-	const [, text, ...rest] = chat.said()
+	const [, text, ...rest] = chat.received()
 	t.match(text, { text: /sent_with_answer/ })
-	t.strictSame(rest, [{ file: png() }, { file: Buffer.from(TEXT) }], 'each file once, in order')
+	t.strictSame(rest, [{ file: png() }, { file: Buffer.from(TEXT) }], 'each file was sent once, in order')
 	const [run] = await request('GET', 'agents/ada/runs')
 	t.match(run.files, [{ type: 'image' }, { name: 'numbers.csv' }])
-	t.equal(gateway.errors(), '', 'nothing went wrong in the last gateway')
+	t.equal(gateway.errors(), '', 'the last gateway printed no errors')
 }
 
 t.jobs = 3
-void t.test('chat_a', { timeout: 300_000 }, async (t) => check(t, 'chat_a', await telegram()))
-void t.test('chat_b', { timeout: 300_000 }, async (t) => check(t, 'chat_b', await discord()))
+void t.test('chat_a', { timeout: 300_000 }, async (t) => testPlatform(t, 'chat_a', await telegram()))
+void t.test('chat_b', { timeout: 300_000 }, async (t) => testPlatform(t, 'chat_b', await discord()))
 
 void t.test(
-	'a file is added to an answer once, though the gateway died after it was',
+	'a file is added to an answer once, even if the gateway is killed afterwards',
 	{ timeout: 300_000 },
 	async (t) => {
 		const held = await startHeldModel()
@@ -132,8 +132,8 @@ providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model
 		t.teardown(() => gateway.kill())
 		await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })
 		const { body: started } = await send(`${gateway.url}/v1/agents/ada/runs`, 'POST', { body: { prompt: 'send it' } })
-		/** Answers whatever is asked: the tool is called until the model sees its result. */
-		const answered = async () => {
+		/** Answers all open model calls, with a tool call as long as its result is missing, and returns the run. */
+		const answerCalls = async () => {
 			for (const call of held.calls.filter(({ open }) => open)) {
 				const hasResult = (call.body.messages as { role: string }[]).some(({ role }) => role === 'tool')
 				if (hasResult) call.answer('here it is.')
@@ -141,10 +141,10 @@ providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model
 			}
 			return (await send(`${gateway.url}/v1/runs/${started.run_id}`, 'GET')).body
 		}
-		await eventually(answered, ({ files }) => files !== undefined)
+		await eventually(answerCalls, ({ files }) => files !== undefined)
 		await gateway.kill()
 		gateway = await spawnGateway(home)
-		const run = await eventually(answered, ({ status }) => status === 'completed')
+		const run = await eventually(answerCalls, ({ status }) => status === 'completed')
 		t.match(run, { answer: /here it is\.$/, files: { length: 1, 0: { name: 'numbers.csv', size: TEXT.length } } })
 		const bytes = await fetch(`${gateway.url}/v1/agents/ada/blobs/${run.files[0].blob}`)
 		t.equal(await bytes.text(), TEXT)

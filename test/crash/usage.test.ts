@@ -1,4 +1,4 @@
-/** kill -9 while calls are reserved: nothing that was counted is lost, and no reservation is left behind. */
+/** kill -9 while model calls have reservations. Afterwards no counted usage is lost, and no reservation remains. */
 import t from 'tap'
 import { makeHome, send, startHere } from '../support/gateway.ts'
 import type { KillableGateway } from '../support/gateway.ts'
@@ -7,7 +7,7 @@ import { startModelServer } from '../support/model-server.ts'
 import { spawnGateway } from '../support/process.ts'
 import { eventually } from '../support/wait.ts'
 
-void t.test('usage and limits after a kill between the reservation and the answer', async (t) => {
+void t.test('usage and limits are correct after a kill between the reservation and the answer', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	const held = await startHeldModel()
@@ -37,7 +37,7 @@ usage: {limits: {tokens_per_day: 20000}}
 			({ ended_at }) => ended_at !== null,
 		)
 
-	// One reservation is all that the gateway's limit takes.
+	// The gateway's limit has room for one reservation.
 	await call('POST', '/v1/agents', { name: 'ada', config: { provider: 'held', max_tokens: 30_000 } })
 	await call('POST', '/v1/agents', { name: 'bob' })
 	t.match(await ended(await start('bob', 'hello')), { status: 'completed' })
@@ -50,22 +50,22 @@ usage: {limits: {tokens_per_day: 20000}}
 	await gateway.kill()
 	gateway = await spawnGateway(home)
 	t.strictSame((await call('GET', '/v1/usage')).total, counted)
-	const again = await held.called('a long story', 2)
+	const repeated = await held.called('a long story', 2)
 	t.match(await ended(await start('bob', 'hello')), { status: 'failed', error: { code: 'limit_tokens' } })
-	again.answer('The end.')
+	repeated.answer('The end.')
 	const { status, usage } = await ended(cut)
 	t.equal(status, 'completed')
 	const after = (await call('GET', '/v1/usage?by=agent&agent_id=ada')).total
 	t.match(after, { calls: 1, input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost: usage.cost })
 	t.match(await ended(await start('bob', 'hello')), { status: 'completed' })
 
-	// Killed as soon as the answer is there: it is counted once, whether it was stored before or is asked for again.
+	// The kill follows the answer at once. The call counts once, whether the answer was stored or is requested again.
 	const last = await start('ada', 'a short story')
 	;(await held.called('a short story')).answer('The end.')
 	await gateway.kill()
 	gateway = await startHere(home)
-	const repeated = held.called('a short story', 2).then(
-		(one) => one.answer('The end.'),
+	void held.called('a short story', 2).then(
+		(call) => call.answer('The end.'),
 		() => {},
 	)
 	const { usage: short } = await ended(last)
@@ -73,5 +73,4 @@ usage: {limits: {tokens_per_day: 20000}}
 	t.match(total, { calls: 2, input_tokens: usage.input_tokens + short.input_tokens })
 	t.match(await ended(await start('bob', 'hello')), { status: 'completed' })
 	await held.stop()
-	void repeated
 })

@@ -1,6 +1,6 @@
 /**
- * kill -9 while deliveries come in, whose senders send again what was not answered. Afterwards every 200 has its delivery
- * and its run, and nothing that a sender called by one id has two.
+ * kill -9 while deliveries arrive, whose senders retry until they get a 200. Afterwards every 200 has its delivery and its run, and no id
+ * of a sender has two deliveries.
  *
  * SVC_TEST_KILLS sets the number of kills (1).
  */
@@ -16,8 +16,9 @@ import { eventually } from '../support/wait.ts'
 
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const SENDERS = 8
-/** Answered deliveries before the next kill. */
+/** Accepted deliveries before the next kill. */
 const BETWEEN = 12
+/** A kill happens within this time after them. */
 const WINDOW_MS = 30
 
 void t.test(
@@ -28,38 +29,38 @@ void t.test(
 		t.teardown(() => rmSync(home, { recursive: true, force: true }))
 		let gateway: KillableGateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())
-		const here: Pick<TestGateway, 'request'> = {
+		const api: Pick<TestGateway, 'request'> = {
 			request: (method, path, options) => send(gateway.url + path, method, options),
 		}
-		const hook = await makeHook(here, 'ada')
+		const hook = await makeHook(api, 'ada')
 
-		/** Delivery ids that were answered with 200, by what the sender calls them. */
-		const answered = new Map<string, Set<string>>()
-		const others = new Set<number>()
+		/** The delivery ids of all answers with 200, by the sender's id. */
+		const accepted = new Map<string, Set<string>>()
+		const otherStatuses = new Set<number>()
 		let finished = false
 		t.teardown(() => (finished = true)) // also after a failure
 		let next = 0
 		const attempt = async (id: string): Promise<boolean> => {
-			const reply = await deliver(here, hook, { id }, { 'x-delivery-id': id }).catch(() => null)
+			const reply = await deliver(api, hook, { id }, { 'x-delivery-id': id }).catch(() => null)
 			if (!reply) return false
-			if (reply.status !== 200) others.add(reply.status)
-			else answered.set(id, (answered.get(id) ?? new Set()).add(reply.body.delivery_id))
+			if (reply.status !== 200) otherStatuses.add(reply.status)
+			else accepted.set(id, (accepted.get(id) ?? new Set()).add(reply.body.delivery_id))
 			return reply.status === 200
 		}
 		const sender = async (): Promise<void> => {
 			while (!finished) {
 				const id = `sent-${next++}-`
 				await eventually(() => attempt(id))
-				if (next % 3 === 0) await attempt(id) // a sender that did not hear of the answer
+				if (next % 3 === 0) await attempt(id) // a sender that missed the answer
 			}
 		}
 		const work = Promise.all(Array.from({ length: SENDERS }, sender))
 		work.catch(() => {})
 		for (let kill = 0; kill < KILLS; kill++) {
-			// Else more kills in a row may meet the same step of a run, which is then given up.
+			// Otherwise the next kills may hit the same step of a run, which then fails with restart_loop.
 			if (kill % 2 === 1) await ongoingRunsEnd(gateway.url)
-			const before = answered.size
-			await Promise.race([eventually(() => answered.size >= before + BETWEEN), work])
+			const before = accepted.size
+			await Promise.race([eventually(() => accepted.size >= before + BETWEEN), work])
 			await pause(Math.random() * WINDOW_MS)
 			await gateway.kill()
 			gateway = await (kill < KILLS - 1 ? spawnGateway(home) : startHere(home))
@@ -67,17 +68,17 @@ void t.test(
 		finished = true
 		await work
 
-		t.strictSame([...others], [], 'a sender hears 200 or nothing')
+		t.strictSame([...otherStatuses], [], 'a sender gets 200 or no answer')
 		const paged = async (path: string, idOf: (one: Answer) => string): Promise<Answer[]> => {
 			const all: Answer[] = []
 			for (let before = ''; ;) {
-				const { body } = await here.request('GET', `${path}?limit=500${before && `&before=${before}`}`)
+				const { body } = await api.request('GET', `${path}?limit=500${before && `&before=${before}`}`)
 				if (body.length === 0) return all
 				all.push(...body)
 				before = idOf(body.at(-1))
 			}
 		}
-		const kept: { delivery_id: string; run_id: string }[] = await paged(
+		const deliveries: { delivery_id: string; run_id: string }[] = await paged(
 			`${hook.path}/deliveries`,
 			(one) => one.delivery_id,
 		)
@@ -86,25 +87,25 @@ void t.test(
 			(one) => one.run_id,
 		)
 		const runs = all.filter((run) => run.trigger === 'webhook')
-		t.equal(answered.size, next)
+		t.equal(accepted.size, next)
 		t.ok(
-			[...answered.values()].every((ids) => ids.size === 1),
-			'the same id is the same delivery',
+			[...accepted.values()].every((ids) => ids.size === 1),
+			'the same id gets the same delivery',
 		)
 		t.strictSame(
-			kept.map((one) => one.delivery_id).toSorted(),
-			[...answered.values()].flatMap((ids) => [...ids]).toSorted(),
-			'there is what was answered, and nothing else',
+			deliveries.map((one) => one.delivery_id).toSorted(),
+			[...accepted.values()].flatMap((ids) => [...ids]).toSorted(),
+			'exactly the accepted deliveries are stored',
 		)
 		t.strictSame(
-			kept.map((one) => one.run_id).toSorted(),
+			deliveries.map((one) => one.run_id).toSorted(),
 			runs.map((run) => run.run_id).toSorted(),
-			'each with its run',
+			'each delivery has its run',
 		)
-		for (const id of answered.keys())
+		for (const id of accepted.keys())
 			t.equal(runs.filter((run) => run.prompt.includes(`"${id}"`)).length, 1, `${id} started one run`)
-		const [listed] = (await here.request('GET', '/v1/agents/ada/webhooks')).body
+		const [listed] = (await api.request('GET', '/v1/agents/ada/webhooks')).body
 		t.equal(listed.delivery_count, next)
-		for (const { run_id } of runs) t.equal((await ended(here, run_id)).status, 'completed')
+		for (const { run_id } of runs) t.equal((await ended(api, run_id)).status, 'completed')
 	},
 )
