@@ -9,6 +9,7 @@ import { svcFor } from '../support/cli.ts'
 import type { Svc } from '../support/cli.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
+import { openWatch } from '../support/wait.ts'
 
 export interface PluginUnderTest extends AsyncDisposable {
 	/** The main address, such as `http://127.0.0.1:41234`. */
@@ -45,10 +46,10 @@ export async function startPlugin(
 	const gateway = await startGateway({ config: stringify({ ...config, plugins }), madeUpEvents: true })
 	const { events, status } = gateway.running.gateway
 	const seen: EventEnvelope[] = []
-	const waiting = new Set<() => void>()
+	const watch = openWatch()
 	const unsubscribe = events.subscribe({}, ({ event }) => {
 		seen.push(event)
-		for (const wake of waiting) wake()
+		watch.check()
 	})
 	const stop = async (): Promise<void> => {
 		unsubscribe()
@@ -61,23 +62,12 @@ export async function startPlugin(
 	}
 
 	/** The first event for which `isWanted` returns true. */
-	const heard = async (isWanted: (event: EventEnvelope) => boolean, what: string): Promise<EventEnvelope> => {
-		for (const end = performance.now() + PATIENCE_MS; ;) {
-			const found = seen.find(isWanted)
-			if (found) return found
-			const left = end - performance.now()
-			if (left <= 0) throw new Error(`${what} was not emitted within ${PATIENCE_MS / 1000} s`)
-			await new Promise<void>((resolve) => {
-				const wake = (): void => {
-					clearTimeout(timer)
-					waiting.delete(wake)
-					resolve()
-				}
-				const timer = setTimeout(wake, left)
-				waiting.add(wake)
-			})
-		}
-	}
+	const received = (isWanted: (event: EventEnvelope) => boolean, what: string): Promise<EventEnvelope> =>
+		watch.until(
+			() => seen.find(isWanted),
+			() => `${what} was not emitted within ${PATIENCE_MS / 1000} s`,
+			PATIENCE_MS,
+		)
 
 	return {
 		url: gateway.url,
@@ -89,14 +79,14 @@ export async function startPlugin(
 			const { status, body } = await gateway.request('POST', '/v1/agents/tester/runs', { body: { prompt } })
 			if (status !== 200) throw new Error(`the run was refused: ${status} ${JSON.stringify(body)}`)
 			const ofRun = ({ run_id }: EventEnvelope): boolean => run_id === body.run_id
-			await heard((event) => ofRun(event) && ends.includes(event.event_type), 'the end of the run')
+			await received((event) => ofRun(event) && ends.includes(event.event_type), 'the end of the run')
 			const result = seen.find((event) => ofRun(event) && /^primitive\.(result|failed)$/.test(event.event_type))
 			if (!result)
 				throw new Error(`there is no primitive ${tool}; ${JSON.stringify(seen.filter(ofRun).at(-1)?.payload)}`)
 			if (result.event_type === 'primitive.failed') throw new Error(String(result.payload.message))
 			return parsed(String(result.payload.result))
 		},
-		event: (type) => heard((event) => event.event_type === type, type),
+		event: (type) => received((event) => event.event_type === type, type),
 		svc: svcFor({ home: gateway.home, url: gateway.url }),
 		[Symbol.asyncDispose]: stop,
 	}

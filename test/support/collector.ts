@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import { listenOnLoopback } from './loopback.ts'
-import { WAIT_LIMIT_MS } from './wait.ts'
+import { openWatch } from './wait.ts'
 
 export interface TestSpan {
 	trace: string
@@ -38,7 +38,7 @@ export interface TestCollector {
 }
 
 export async function startCollector(port = 0): Promise<TestCollector> {
-	const checks = new Set<() => void>()
+	const watch = openWatch()
 	const server = createServer((request, response) => {
 		const parts: Buffer[] = []
 		request.on('data', (part: Buffer) => parts.push(part))
@@ -47,7 +47,7 @@ export async function startCollector(port = 0): Promise<TestCollector> {
 			if (collector.answer === 'silent') return
 			if (collector.answer === 200) accept(collector, JSON.parse(Buffer.concat(parts).toString()) as Batch)
 			response.writeHead(collector.answer, { 'content-type': 'application/json' }).end('{}')
-			for (const check of checks) check()
+			watch.check()
 		})
 	})
 	const { url, stop } = await listenOnLoopback(server, port)
@@ -58,19 +58,11 @@ export async function startCollector(port = 0): Promise<TestCollector> {
 		requests: [],
 		answer: 200,
 		span(wanted) {
-			const { promise, resolve, reject } = Promise.withResolvers<TestSpan>()
-			const check = (): void => {
-				const found = collector.spans.find(wanted)
-				if (found) resolve(found)
-			}
 			const names = (): string => collector.spans.map(({ name }) => name).join(', ')
-			const timer = setTimeout(() => reject(new Error(`no such span; there are: ${names()}`)), WAIT_LIMIT_MS)
-			checks.add(check)
-			check()
-			return promise.finally(() => {
-				clearTimeout(timer)
-				checks.delete(check)
-			})
+			return watch.until(
+				() => collector.spans.find(wanted),
+				() => `no such span; there are: ${names()}`,
+			)
 		},
 		stop,
 	}

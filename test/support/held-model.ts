@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listenOnLoopback } from './loopback.ts'
 import { ownWords } from './said.ts'
-import { WAIT_LIMIT_MS } from './wait.ts'
+import { openWatch } from './wait.ts'
 
 export interface HeldCall {
 	/** The user's last message, without the gateway's additions. */
@@ -35,11 +35,11 @@ export interface HeldModel {
 
 export async function startHeldModel(): Promise<HeldModel> {
 	const calls: HeldCall[] = []
-	const checks = new Set<() => void>()
+	const watch = openWatch()
 	const server = createServer((request, response) => {
 		void receive(request, response).then((call) => {
 			calls.push(call)
-			for (const check of checks) check()
+			watch.check()
 		})
 	})
 	const { url, stop } = await listenOnLoopback(server)
@@ -47,20 +47,11 @@ export async function startHeldModel(): Promise<HeldModel> {
 		url: `${url}/v1`,
 		calls,
 		called(prompt, n = 1) {
-			const { promise, resolve, reject } = Promise.withResolvers<HeldCall>()
-			const check = (): void => {
-				const call = calls.filter((one) => one.prompt === prompt)[n - 1]
-				if (call) resolve(call)
-			}
-			const seen = (): string => calls.map((one) => JSON.stringify(one.prompt)).join(', ')
-			const late = (): void => reject(new Error(`no call with the prompt "${prompt}" arrived; calls: ${seen()}`))
-			const timer = setTimeout(late, WAIT_LIMIT_MS)
-			checks.add(check)
-			check()
-			return promise.finally(() => {
-				clearTimeout(timer)
-				checks.delete(check)
-			})
+			const prompts = (): string => calls.map((call) => JSON.stringify(call.prompt)).join(', ')
+			return watch.until(
+				() => calls.filter((call) => call.prompt === prompt)[n - 1],
+				() => `no call with the prompt "${prompt}" arrived; calls: ${prompts()}`,
+			)
 		},
 		stop,
 	}

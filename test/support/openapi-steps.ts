@@ -2,10 +2,10 @@
 import { createHmac } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Answer, TestGateway } from './gateway.ts'
 import { servers } from './mcp.ts'
 import { browse, startProtectedServer } from './oauth.ts'
+import { eventually } from './wait.ts'
 
 /** Replaces parts of an example that name things which do not exist. */
 export interface Step {
@@ -87,7 +87,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		const start = () => gateway.request('POST', '/v1/agents/dora/runs', { body: { prompt: 'hello' } })
 		const run_ids = (await Promise.all([start(), start(), start()])).map(({ body }) => body.run_id as string)
 		const ended = async () => (await gateway.request('GET', '/v1/agents/dora/runs?status=completed')).body
-		await until(async () => (await ended()).length === run_ids.length)
+		await eventually(async () => (await ended()).length === run_ids.length)
 		return { params: { name: 'dora', id: (await ended())[0].conversation } }
 	},
 	listStepRequests: ({ made }) => ({ params: { run_id: made.get('startRun').run_id, step: '1' } }),
@@ -174,7 +174,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	async undoCompaction({ gateway, made }) {
 		const { compaction_id } = made.get('compactMemory')
 		const path = '/v1/agents/ada/memory/compactions'
-		await until(async () => (await gateway.request('GET', path)).body[0]?.status === 'completed')
+		await eventually(async () => (await gateway.request('GET', path)).body[0]?.status === 'completed')
 		return { params: { compaction_id } }
 	},
 	forgetMemory: ({ made }) => ({ params: { memory_id: made.get('storeMemory').id } }),
@@ -239,17 +239,12 @@ async function startAsking(
 	await gateway.request('POST', '/v1/agents', { body: { name } })
 	const { run_id } = (await gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt } })).body
 	let question_id = ''
-	await until(async () => {
+	await eventually(async () => {
 		const { status, question } = (await gateway.request('GET', `/v1/runs/${run_id}`)).body
 		question_id = question?.question_id ?? ''
 		return status === 'paused'
 	})
 	return { run_id, question_id }
-}
-
-/** Polls until it holds, without a limit other than the test's. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-	while (!(await holds())) await nextTurn()
 }
 
 function hmac(secret: string, text: string): string {

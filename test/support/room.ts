@@ -8,7 +8,7 @@ import type { IncomingMessage as Request, ServerResponse } from 'node:http'
 import type { IncomingMessage, KnownChat, Markup, OutgoingMessage } from '../../plugins/channels/adapter.ts'
 import type { TestGateway } from './gateway.ts'
 import { listenOnLoopback } from './loopback.ts'
-import { WAIT_LIMIT_MS } from './wait.ts'
+import { openWatch } from './wait.ts'
 
 /**
  * The outcome of the next call for a chat. `lost`: the call is executed, but its answer is lost. `cut`: it is not executed, and has no
@@ -121,7 +121,7 @@ export async function startRoom(): Promise<Room> {
 	const stalled: { chat: string; resume: () => void }[] = []
 	const inProgress = new Map<string, string>()
 	const overlaps: string[] = []
-	const watchers = new Set<() => void>()
+	const watch = openWatch()
 	/** Requests for files. */
 	const unanswered = new Set<{ ref: string; answer: () => void }>()
 	let said = 0
@@ -175,9 +175,6 @@ export async function startRoom(): Promise<Room> {
 		}
 		return {}
 	}
-	const tellWatchers = (): void => {
-		for (const look of watchers) look()
-	}
 	/** Chats of adapters that use `find` instead of nonces. */
 	const finders = new Set<string>()
 
@@ -200,18 +197,18 @@ export async function startRoom(): Promise<Room> {
 			if (room.files.get(ref) === 'never') {
 				const { promise, resolve } = Promise.withResolvers<void>()
 				unanswered.add({ ref, answer: resolve })
-				tellWatchers()
+				watch.check()
 				await promise
 			}
 			const bytes = room.files.get(ref)
 			response.writeHead(bytes ? 200 : 404).end(bytes)
-			return tellWatchers()
+			return watch.check()
 		}
 		let text = ''
 		for await (const piece of request.setEncoding('utf8')) text += String(piece)
 		if (what === 'known') {
 			room.known.push(JSON.parse(text) as Room['known'][number])
-			tellWatchers()
+			watch.check()
 			return void response.end('{}')
 		}
 		const body = JSON.parse(text) as OutgoingMessage
@@ -225,7 +222,7 @@ export async function startRoom(): Promise<Room> {
 		calls.push({ chat, what })
 		if (what === 'find') finders.add(chat)
 		const at = troubles.findIndex((one) => one.chat === chat && (one.trouble.on ?? 'send') === what)
-		tellWatchers()
+		watch.check()
 		const trouble = at < 0 ? undefined : troubles.splice(at, 1)[0]?.trouble
 		if (trouble?.fault === 'cut') return void request.socket.destroy()
 		if (trouble?.fault === 'stall') {
@@ -236,7 +233,7 @@ export async function startRoom(): Promise<Room> {
 			return void response.writeHead(400).end(JSON.stringify({ code, message: `scripted ${code}`, retry_after_ms }))
 		}
 		const answer = act(what, body) as { code?: string }
-		tellWatchers()
+		watch.check()
 		if (room.latency_ms > 0) await new Promise((resolve) => setTimeout(resolve, room.latency_ms))
 		if (trouble?.fault === 'lost') return void request.socket.destroy()
 		response.writeHead(answer.code === undefined ? 200 : 400).end(JSON.stringify(answer))
@@ -267,18 +264,11 @@ export async function startRoom(): Promise<Room> {
 			await room.until(() => room.shown(chat_id).length >= count, `${count} messages in ${chat_id}`)
 			return room.shown(chat_id)
 		},
-		until(condition, what) {
-			const { promise, resolve, reject } = Promise.withResolvers<void>()
-			const look = (): void => void (condition() && resolve())
-			const late = (): void =>
-				reject(new Error(`timed out waiting for ${what}; the last messages were ${JSON.stringify(messages.slice(-5))}`))
-			const timer = setTimeout(late, WAIT_LIMIT_MS)
-			watchers.add(look)
-			look()
-			return promise.finally(() => {
-				clearTimeout(timer)
-				watchers.delete(look)
-			})
+		async until(condition, what) {
+			await watch.until(
+				() => condition() || undefined,
+				() => `timed out waiting for ${what}; the last messages were ${JSON.stringify(messages.slice(-5))}`,
+			)
 		},
 		trouble: (chat, ...next) => void troubles.push(...next.map((trouble) => ({ chat, trouble }))),
 		release(chat_id) {

@@ -3,7 +3,7 @@ import http from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { createParser } from 'eventsource-parser'
 import type { EventEnvelope } from '../../core/store/ports.ts'
-import { WAIT_LIMIT_MS } from './wait.ts'
+import { WAIT_LIMIT_MS, openWatch } from './wait.ts'
 
 export interface StreamOptions {
 	token?: string
@@ -78,10 +78,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
 
 function follow(response: IncomingMessage): TestStream {
 	const ended = Promise.withResolvers<'end' | 'cut' | 'closed'>()
-	const checks = new Set<() => void>()
-	const runChecks = (): void => {
-		for (const check of checks) check()
-	}
+	const watch = openWatch()
 	let isClosedHere = false
 	let isOver: string | undefined
 
@@ -109,24 +106,20 @@ function follow(response: IncomingMessage): TestStream {
 			await stream.until(isFound, `event ${n} of ${String(wanted)}`)
 			return found as unknown as EventEnvelope
 		},
-		until(condition, what) {
-			const { promise, resolve, reject } = Promise.withResolvers<void>()
-			const fail = (why: string): void => {
-				const seen = stream.events.map((event) => event.event_type)
-				const shown = seen.length > 60 ? `… ${seen.slice(-60).join(' ')}` : seen.join(' ')
-				reject(new Error(`${why} before ${what}; ${seen.length} events seen: ${shown}`))
+		async until(condition, what) {
+			const failure = (why: string): string => {
+				const types = stream.events.map((event) => event.event_type)
+				const shown = types.length > 60 ? `… ${types.slice(-60).join(' ')}` : types.join(' ')
+				return `${why} before ${what}; ${types.length} events seen: ${shown}`
 			}
-			const check = (): void => {
-				if (condition()) resolve()
-				else if (isOver !== undefined) fail(`the stream ended (${isOver})`)
-			}
-			const timer = setTimeout(() => fail(`${WAIT_LIMIT_MS / 1000} s passed`), WAIT_LIMIT_MS)
-			checks.add(check)
-			check()
-			return promise.finally(() => {
-				clearTimeout(timer)
-				checks.delete(check)
-			})
+			await watch.until(
+				() => {
+					if (condition()) return true
+					if (isOver !== undefined) throw new Error(failure(`the stream ended (${isOver})`))
+					return undefined
+				},
+				() => failure(`${WAIT_LIMIT_MS / 1000} s passed`),
+			)
 		},
 		close() {
 			isClosedHere = true
@@ -147,13 +140,13 @@ function follow(response: IncomingMessage): TestStream {
 	response.setEncoding('utf8')
 	response.on('data', (text: string) => {
 		parser.feed(text)
-		runChecks()
+		watch.check()
 	})
 	response.on('error', () => {}) // after a broken connection, `complete` is false
 	response.once('close', () => {
 		isOver = isClosedHere ? 'closed' : response.complete ? 'end' : 'cut'
 		ended.resolve(isOver as 'end' | 'cut' | 'closed')
-		runChecks()
+		watch.check()
 	})
 	return stream
 }

@@ -13,7 +13,7 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { listenOnLoopback } from './loopback.ts'
-import { WAIT_LIMIT_MS, eventually } from './wait.ts'
+import { eventually, openWatch } from './wait.ts'
 
 export interface TelegramChat {
 	id: number
@@ -178,12 +178,12 @@ export async function startTelegram({
 		waitFor: (is) =>
 			watch.until(
 				() => sent.find(is),
-				() => sent.map(({ text }) => text),
+				() => `no such message; there are: ${JSON.stringify(sent.map(({ text }) => text))}`,
 			),
 		called: (is) =>
 			watch.until(
 				() => telegram.calls.find(is),
-				() => telegram.calls.map(({ method }) => method),
+				() => `no such call; there are: ${telegram.calls.map(({ method }) => method).join(', ')}`,
 			),
 		stop: wire.stop,
 	}
@@ -434,31 +434,6 @@ function openUpdates(idsSoFar: number) {
 			}
 			updates = updates.filter(wanted)
 			return updates.slice(0, limit)
-		},
-	}
-}
-
-/** Waits for conditions, which `check` evaluates. */
-function openWatch() {
-	const checks = new Set<() => void>()
-	return {
-		check(): void {
-			for (const check of checks) check()
-		},
-		until<T>(find: () => T | undefined, seen: () => unknown): Promise<T> {
-			const { promise, resolve, reject } = Promise.withResolvers<T>()
-			const check = (): void => {
-				const found = find()
-				if (found !== undefined) resolve(found)
-			}
-			const late = (): void => reject(new Error(`nothing matched in time; seen: ${JSON.stringify(seen())}`))
-			const timer = setTimeout(late, WAIT_LIMIT_MS)
-			checks.add(check)
-			check()
-			return promise.finally(() => {
-				clearTimeout(timer)
-				checks.delete(check)
-			})
 		},
 	}
 }

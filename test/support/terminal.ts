@@ -1,7 +1,7 @@
 /** A program on a pseudo-terminal, and its screen as a person sees it. */
 import xterm from '@xterm/headless'
 import { spawn } from '@lydell/node-pty'
-import { WAIT_LIMIT_MS } from './wait.ts'
+import { openWatch } from './wait.ts'
 
 export interface TerminalOptions {
 	cwd: string
@@ -34,21 +34,20 @@ export function openTerminal(
 ): TerminalProgram {
 	const screen = new xterm.Terminal({ cols: columns, rows, scrollback: 2_000, allowProposedApi: true })
 	const pty = spawn(command, args, { name: 'xterm-256color', cols: columns, rows, cwd, env })
-	const checks = new Set<() => void>()
+	const watch = openWatch()
 	let written = ''
 	let isOver = false
-	const runChecks = (): void => checks.forEach((check) => check())
 	// The terminal answers the program's queries.
 	screen.onData((data) => pty.write(data))
 	pty.onData((data) => {
 		written += data
-		screen.write(data, runChecks)
+		screen.write(data, () => watch.check())
 	})
 	const ended = new Promise<number>((resolve) => {
 		pty.onExit(({ exitCode }) => {
 			screen.write('', () => {
 				isOver = true
-				runChecks()
+				watch.check()
 				resolve(exitCode)
 			})
 		})
@@ -60,21 +59,15 @@ export function openTerminal(
 	const text = (): string => lines().join('\n').trimEnd()
 	return {
 		type: (keys) => pty.write(keys),
-		shows(what) {
-			const { promise, resolve, reject } = Promise.withResolvers<void>()
-			const check = (): void => {
-				const found = typeof what === 'string' ? text().includes(what) : what.test(text())
-				if (!found && !isOver) return
-				checks.delete(check)
-				clearTimeout(timer)
-				if (found) resolve()
-				else reject(new Error(`the program ended before it showed ${String(what)}:\n${text()}`))
-			}
-			const late = (): void => reject(new Error(`the screen does not show ${String(what)}:\n${text()}`))
-			const timer = setTimeout(late, WAIT_LIMIT_MS)
-			checks.add(check)
-			check()
-			return promise
+		async shows(what) {
+			await watch.until(
+				() => {
+					if (typeof what === 'string' ? text().includes(what) : what.test(text())) return true
+					if (isOver) throw new Error(`the program ended before it showed ${String(what)}:\n${text()}`)
+					return undefined
+				},
+				() => `the screen does not show ${String(what)}:\n${text()}`,
+			)
 		},
 		screen: text,
 		written: () => written,

@@ -23,3 +23,41 @@ export async function eventually<T>(
 		await new Promise((resolve) => setTimeout(resolve, next_ms))
 	}
 }
+
+/** Waits for conditions that can change only at certain moments, without polling. */
+export interface Watch {
+	/** Checks all conditions that are waited for. Call it after every change. */
+	check(): void
+	/**
+	 * Settles with the first value of `find` that is not undefined. Rejects with an error of `find`, and after `limit_ms`
+	 * (default `WAIT_LIMIT_MS`) with the message from `late`.
+	 */
+	until<T>(find: () => T | undefined, late: () => string, limit_ms?: number): Promise<T>
+}
+
+export function openWatch(): Watch {
+	const checks = new Set<() => void>()
+	return {
+		check() {
+			for (const check of checks) check()
+		},
+		until<T>(find: () => T | undefined, late: () => string, limit_ms = WAIT_LIMIT_MS) {
+			const { promise, resolve, reject } = Promise.withResolvers<T>()
+			const check = (): void => {
+				try {
+					const found = find()
+					if (found !== undefined) resolve(found)
+				} catch (error) {
+					reject(error as Error)
+				}
+			}
+			const timer = setTimeout(() => reject(new Error(late())), limit_ms)
+			checks.add(check)
+			check()
+			return promise.finally(() => {
+				clearTimeout(timer)
+				checks.delete(check)
+			})
+		},
+	}
+}
