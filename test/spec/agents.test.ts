@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Test } from 'tap'
 import { addAgent, addToken } from '../support/add.ts'
-import { anyCharacter, anyText } from '../support/any-text.ts'
+import { arbitraryCharacter, arbitraryText } from '../support/arbitrary-text.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
 import { isProper, refused } from '../support/refused.ts'
@@ -495,8 +495,8 @@ void t.test('each operation requires its scope', async (t) => {
 	}
 })
 
-const json = fc.jsonValue({ maxDepth: 4, stringUnit: anyCharacter })
-const field = fc.oneof(json, anyText(), fc.double(), fc.constantFrom('ada', null, '', 0, -1, 1e308))
+const json = fc.jsonValue({ maxDepth: 4, stringUnit: arbitraryCharacter })
+const field = fc.oneof(json, arbitraryText(), fc.double(), fc.constantFrom('ada', null, '', 0, -1, 1e308))
 const fuzzedBody = fc.oneof(
 	json,
 	fc.record(
@@ -520,12 +520,12 @@ const fuzzedBody = fc.oneof(
 )
 
 const validChange = fc.record({
-	persona: fc.oneof(anyText({ maxLength: 200 }), fc.constant(null)),
+	persona: fc.oneof(arbitraryText({ maxLength: 200 }), fc.constant(null)),
 	config: fc.record(
 		{
 			model: fc.stringMatching(/^[a-z]{1,20}$/),
 			temperature: fc.double({ min: 0, max: 2, noNaN: true }),
-			note: anyText(),
+			note: arbitraryText(),
 		},
 		{ requiredKeys: [] },
 	),
@@ -546,7 +546,7 @@ async function fuzz(t: Test, accepts: (body: unknown) => Promise<boolean>, requi
 		fc.asyncProperty(
 			validChange,
 			invalidField,
-			fc.oneof(fuzzedBody, anyText({ maxLength: 200 })),
+			fc.oneof(fuzzedBody, arbitraryText({ maxLength: 200 })),
 			async (...bodies) => {
 				const [valid, invalid, random] = bodies
 				if (await accepts({ ...required(), ...valid })) counts.valid++

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { addAgent, addToken } from '../support/add.ts'
-import { anyText } from '../support/any-text.ts'
+import { arbitraryText } from '../support/arbitrary-text.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { isProper, refused } from '../support/refused.ts'
@@ -171,7 +171,7 @@ void t.test('any content is stored or properly refused, and can be searched for'
 	await make('fuzzed')
 	await fc.assert(
 		fc.asyncProperty(
-			fc.oneof(anyText({ maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 100 })),
+			fc.oneof(arbitraryText({ maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 100 })),
 			async (content) => {
 				const reply = await store('fuzzed', { content })
 				if (reply.status !== 201) return isProper(reply)

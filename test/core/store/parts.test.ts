@@ -6,8 +6,8 @@ import { compareKeys, endOf, isWithin, joinKey, splitKey } from '../../../core/s
 import { keyNumber, numberKey } from '../../../core/store/lmdb/tables.ts'
 import type { Key } from '../../../core/store/ports.ts'
 import { openSharedRecords } from '../../../core/store/shared-records.ts'
-import { anyText } from '../../support/any-text.ts'
-const part = anyText({ minLength: 1, maxLength: 6 }).filter((text) => !text.includes('\0'))
+import { arbitraryText } from '../../support/arbitrary-text.ts'
+const part = arbitraryText({ minLength: 1, maxLength: 6 }).filter((text) => !text.includes('\0'))
 const key = fc.array(part, { minLength: 1, maxLength: 4 }) as fc.Arbitrary<string[]> as unknown as fc.Arbitrary<Key>
 
 void t.test('joined keys sort by their UTF-8 bytes', async (t) => {
@@ -70,7 +70,7 @@ void t.test('a decoded value equals the encoded one', async (t) => {
 	const value = fc.letrec((tie) => ({
 		any: fc.oneof(
 			{ depthSize: 'small' },
-			anyText(),
+			arbitraryText(),
 			fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (Object.is(n, -0) ? 0 : n)),
 			fc.boolean(),
 			fc.constant(null),

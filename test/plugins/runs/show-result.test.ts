@@ -4,7 +4,7 @@ import { openRun } from '../../../plugins/runs/run-log.ts'
 import { openEventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { parseResultId, readResult, resultId, showResult } from '../../../plugins/runs/results.ts'
-import { anyText } from '../../support/any-text.ts'
+import { arbitraryText } from '../../support/arbitrary-text.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 
 const uid = 'uid-of-ada'
@@ -70,7 +70,7 @@ void t.test('parts never end within a character', async (t) => {
 void t.test('any text can be read completely, in steps of any size', async () => {
 	await fc.assert(
 		fc.asyncProperty(
-			anyText({ minLength: 1100, maxLength: 1500 }),
+			arbitraryText({ minLength: 1100, maxLength: 1500 }),
 			fc.integer({ min: 1, max: 600 }),
 			async (text, limit) => {
 				const run = await beginRun()

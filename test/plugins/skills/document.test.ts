@@ -7,7 +7,7 @@ import { readProgram } from '../../../plugins/skills/fence.ts'
 import { readFrontMatter } from '../../../plugins/skills/front-matter.ts'
 import { toolNameFor } from '../../../plugins/skills/names.ts'
 import { checkArguments, schemaOf } from '../../../plugins/skills/parameters.ts'
-import { anyText } from '../../support/any-text.ts'
+import { arbitraryText } from '../../support/arbitrary-text.ts'
 import { costs } from '../../support/cost.ts'
 
 const head = (lines: string, body = 'Body.'): string => `---\n${lines}\n---\n${body}`
@@ -92,7 +92,7 @@ void t.test('any text is a document or is refused as invalid', async () => {
 		'<<: ',
 		'\uFEFF',
 	]
-	const parts = fc.array(fc.oneof(fc.constantFrom(...lines, ...fragments), anyText()), {
+	const parts = fc.array(fc.oneof(fc.constantFrom(...lines, ...fragments), arbitraryText()), {
 		maxLength: 40,
 	})
 	await fc.assert(

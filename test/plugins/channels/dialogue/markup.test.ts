@@ -3,7 +3,7 @@ import t from 'tap'
 import { convert, lengthOf } from '../../../../plugins/channels/dialogue/markup.ts'
 import { nextPart } from '../../../../plugins/channels/dialogue/part.ts'
 import type { SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
-import { anyText } from '../../../support/any-text.ts'
+import { arbitraryText } from '../../../support/arbitrary-text.ts'
 import { costs } from '../../../support/cost.ts'
 
 const tag =
@@ -86,7 +86,7 @@ const piece = fc.oneof(
 		weight: 4,
 	},
 	{ arbitrary: fc.lorem({ maxCount: 4 }), weight: 2 },
-	{ arbitrary: anyText({ maxLength: 8 }), weight: 1 },
+	{ arbitrary: arbitraryText({ maxLength: 8 }), weight: 1 },
 )
 const markdown = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(''))
 

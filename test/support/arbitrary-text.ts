@@ -5,10 +5,10 @@ import fc from 'fast-check'
 const SURROGATES = { from: 0xd800, count: 0x800 }
 
 /** One code point, for `unit` and `stringUnit`. The unit `binary` would first list all code points, which takes a second. */
-export const anyCharacter: fc.Arbitrary<string> = fc
+export const arbitraryCharacter: fc.Arbitrary<string> = fc
 	.integer({ min: 0, max: 0x10ffff - SURROGATES.count })
 	.map((number) => String.fromCodePoint(number < SURROGATES.from ? number : number + SURROGATES.count))
 
-export function anyText(options: { minLength?: number; maxLength?: number } = {}): fc.Arbitrary<string> {
-	return fc.string({ unit: anyCharacter, ...options })
+export function arbitraryText(options: { minLength?: number; maxLength?: number } = {}): fc.Arbitrary<string> {
+	return fc.string({ unit: arbitraryCharacter, ...options })
 }
