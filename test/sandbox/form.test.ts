@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { AnswerForm, ModelOrder } from '../../sandbox/order.ts'
 import { problemsIn } from '../../sandbox/form/check-json.ts'
-import { costs } from '../support/cost.ts'
+import { assertCpuTime } from '../support/cpu-time.ts'
 import { messageBody } from '../../sandbox/models/anthropic-request.ts'
 import { contentBody } from '../../sandbox/models/google-request.ts'
 import { chatBody } from '../../sandbox/models/ollama-request.ts'
@@ -154,5 +154,5 @@ void t.test('the cost of a check is bounded, whatever its schema contains', asyn
 	// The largest number of checks that one validation makes.
 	const reference = () => problemsIn(Array.from({ length: 110_000 }), { items: { type: ['string', 'null', 'number'] } })
 	for (const [what, [value, schema]] of Object.entries(cases))
-		await costs(t, what, { work: () => problemsIn(value, schema), reference, times: 40, floor: 20 })
+		await assertCpuTime(t, what, { work: () => problemsIn(value, schema), reference, times: 40, floor: 20 })
 })

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { withoutOwnTags } from '../../sandbox/context/own-tags.ts'
 import { callsInText } from '../../sandbox/models/text-calls.ts'
-import { costs } from '../support/cost.ts'
+import { assertCpuTime } from '../support/cpu-time.ts'
 
 const LENGTH = 160_000
 const tools = [{ name: 'look', description: '', parameters: { type: 'object' } }]
@@ -29,7 +29,7 @@ for (const [what, [read, texts]] of Object.entries(readers))
 		for (const textOf of texts) {
 			const [short, long] = [textOf(' '.repeat(LENGTH / 8)), textOf(' '.repeat(LENGTH))]
 			// As much text as in the eight short ones: in quadratic time it would take eight times as long.
-			await costs(t, textOf(' … '), {
+			await assertCpuTime(t, textOf(' … '), {
 				work: () => read(long),
 				reference: () => {
 					for (let n = 0; n < 8; n++) read(short)

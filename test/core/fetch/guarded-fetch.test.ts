@@ -10,7 +10,7 @@ import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import { checkAddress, fetcherFor, guardedFetch } from '../../../core/fetch/guarded-fetch.ts'
 import type { GuardedInit, GuardedOptions, FetchPolicy } from '../../../core/fetch/guarded-fetch.ts'
-import { costs } from '../../support/cost.ts'
+import { assertCpuTime } from '../../support/cpu-time.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { hostileTargets, hostileUrls, ownNames, startCanary } from '../../support/ssrf.ts'
 import { eventually } from '../../support/wait.ts'
@@ -47,7 +47,7 @@ void t.test('the time to check a host grows linearly with its length', async (t)
 	const pieces = async (): Promise<void> => {
 		for (let n = 0; n < 8; n++) await check(10_000)()
 	}
-	await costs(t, 'dots', { work: check(80_000), reference: pieces, times: 4, floor: 10 })
+	await assertCpuTime(t, 'dots', { work: check(80_000), reference: pieces, times: 4, floor: 10 })
 })
 
 interface Front {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { dialectOf, literalOf } from '../../../plugins/discord/dialect.ts'
-import { costs } from '../../support/cost.ts'
+import { assertCpuTime } from '../../support/cpu-time.ts'
 
 void t.test('text that Discord supports is not changed', async (t) => {
 	for (const text of [
@@ -56,7 +56,7 @@ void t.test('the conversion takes linear time', async (t) => {
 	for (const unit of ['|', '`', '__', '![', '#', '|-', '\\|', '_ ', '~~~\n', '__a', '` _']) {
 		const [short, long] = [unit.repeat(10_000), unit.repeat(80_000)]
 		// The same amount of text at once and in eight pieces: quadratic time would be eight times as much.
-		await costs(t, JSON.stringify(unit), {
+		await assertCpuTime(t, JSON.stringify(unit), {
 			work: () => dialectOf(long, Number.MAX_SAFE_INTEGER),
 			reference: () => {
 				for (let n = 0; n < 8; n++) dialectOf(short, Number.MAX_SAFE_INTEGER)

@@ -1,7 +1,7 @@
 /** Malicious requests. */
 import t from 'tap'
 import { messagesOf } from '../../../plugins/openai-api/items.ts'
-import { costs } from '../../support/cost.ts'
+import { assertCpuTime } from '../../support/cpu-time.ts'
 import { eventually } from '../../support/wait.ts'
 import { refusal, startSurface, userMessages } from './client.ts'
 
@@ -38,7 +38,7 @@ void t.test('reading many calls in a row takes linear time', (t) => {
 		return () => messagesOf(calls)
 	}
 	// For eight times as many, quadratic time would be 64 times as long.
-	return costs(t, '32,000 calls', { work: read(32_000), reference: read(4_000), times: 30, floor: 4 })
+	return assertCpuTime(t, '32,000 calls', { work: read(32_000), reference: read(4_000), times: 30, floor: 4 })
 })
 
 void t.test('instructions and system messages have a common limit', async (t) => {

@@ -1,7 +1,7 @@
 /** The prompt for a summary, and the parts of its answer. */
 import t from 'tap'
 import type { ChatMessage } from '../../../core/protocol.ts'
-import { costs } from '../../support/cost.ts'
+import { assertCpuTime } from '../../support/cpu-time.ts'
 import { answerIn, linesOf, plainSummary, promptOf } from '../../../plugins/runs/summary-text.ts'
 
 const turn = (at: number, text = ''): ChatMessage[] => [
@@ -71,7 +71,7 @@ void t.test('an answer is parsed in all forms that models write, up to its limit
 
 void t.test('an answer is parsed in linear time', async (t) => {
 	for (const unit of ['\n', '\r', '-', '\n- ', '\u2028'])
-		await costs(t, encodeURI(unit), {
+		await assertCpuTime(t, encodeURI(unit), {
 			work: () => answerIn(`${unit.repeat(160_000)}a`, false, '', 1_000),
 			// The same text in eight pieces, which would take an eighth of the time if it was quadratic.
 			reference: () => {

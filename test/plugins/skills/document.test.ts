@@ -8,7 +8,7 @@ import { readFrontMatter } from '../../../plugins/skills/front-matter.ts'
 import { toolNameFor } from '../../../plugins/skills/names.ts'
 import { checkArguments, schemaOf } from '../../../plugins/skills/parameters.ts'
 import { arbitraryText } from '../../support/arbitrary-text.ts'
-import { costs } from '../../support/cost.ts'
+import { assertCpuTime } from '../../support/cpu-time.ts'
 
 const head = (lines: string, body = 'Body.'): string => `---\n${lines}\n---\n${body}`
 
@@ -57,7 +57,7 @@ void t.test('front matter that would take long to parse is refused at once', asy
 				readFrontMatter(head(long))
 			} catch {}
 		}
-		await costs(t, JSON.stringify(weight), { work, reference: () => readFrontMatter(head(ordinary)), times: 2 })
+		await assertCpuTime(t, JSON.stringify(weight), { work, reference: () => readFrontMatter(head(ordinary)), times: 2 })
 	}
 })
 
@@ -223,9 +223,14 @@ void t.test('reading a program takes linear time', async (t) => {
 	const read = (unit: string, length: number) => () => programIn(`${unit.repeat(length / unit.length)}\n\n${PROGRAM}`)
 	// For eight times the text, quadratic time would be 64 times as long.
 	for (const unit of ['-\n', '> ', '[a]: b "x\n', '`', '<a b="c" '])
-		await costs(t, unit, { work: read(unit, 240_000), reference: read(unit, 30_000), times: 30, floor: 4 })
+		await assertCpuTime(t, unit, { work: read(unit, 240_000), reference: read(unit, 30_000), times: 30, floor: 4 })
 	const within = (length: number) => () => programIn(PROGRAM.replace('export', `${'\n'.repeat(length)}export`))
-	await costs(t, 'lines of a program', { work: within(240_000), reference: within(30_000), times: 30, floor: 4 })
+	await assertCpuTime(t, 'lines of a program', {
+		work: within(240_000),
+		reference: within(30_000),
+		times: 30,
+		floor: 4,
+	})
 })
 
 void t.test('a block is found on its line, whatever precedes it', async () => {

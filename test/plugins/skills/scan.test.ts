@@ -3,7 +3,7 @@ import t from 'tap'
 import { readDocument } from '../../../plugins/skills/document.ts'
 import { scan } from '../../../plugins/skills/scan.ts'
 import type { ScanFinding } from '../../../plugins/skills/scan.ts'
-import { costs } from '../../support/cost.ts'
+import { assertCpuTime } from '../../support/cpu-time.ts'
 import { programText, skillText } from '../../support/skills.ts'
 
 const scanText = async (text: string): Promise<ScanFinding[]> => scan(text, await readDocument(text))
@@ -254,6 +254,6 @@ void t.test('a scan takes linear time', async (t) => {
 	for (const seed of seeds) {
 		const [work, reference] = [await scanOf(seed, 240_000), await scanOf(seed, 30_000)]
 		// For eight times the text, a pattern of quadratic time would take 64 times as long.
-		await costs(t, seed, { work, reference, times: 30, floor: 4 })
+		await assertCpuTime(t, seed, { work, reference, times: 30, floor: 4 })
 	}
 })

@@ -4,7 +4,7 @@ import { Marked } from 'marked'
 import type { Token } from 'marked'
 import t from 'tap'
 import { safeMarkdown } from '../../../plugins/telegram/markdown.ts'
-import { costs } from '../../support/cost.ts'
+import { assertCpuTime } from '../../support/cpu-time.ts'
 
 void t.test('images become links, HTML becomes text', async (t) => {
 	const cases: [string, string][] = [
@@ -134,7 +134,7 @@ void t.test('conversion takes linear time', async (t) => {
 		const textOf = (length: number): string => piece.repeat(Math.ceil(length / piece.length))
 		const [short, long] = [textOf(20_000), textOf(320_000)]
 		// The same amount of text at once and in sixteen pieces: quadratic time would be sixteen times as much.
-		await costs(t, JSON.stringify(piece), {
+		await assertCpuTime(t, JSON.stringify(piece), {
 			work: () => safeMarkdown(long),
 			reference: () => {
 				for (let n = 0; n < 16; n++) safeMarkdown(short)

@@ -4,7 +4,7 @@ import { convert, lengthOf } from '../../../../plugins/channels/dialogue/markup.
 import { nextPart } from '../../../../plugins/channels/dialogue/part.ts'
 import type { SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
 import { arbitraryText } from '../../../support/arbitrary-text.ts'
-import { costs } from '../../../support/cost.ts'
+import { assertCpuTime } from '../../../support/cpu-time.ts'
 
 const tag =
 	/^<(?:\/?(?:b|i|s|code|pre|blockquote)|code class="language-[\w+#.-]+"|a href="(?:https?|tg|mailto):[^"<>]+"|\/a)>$/i
@@ -233,7 +233,7 @@ void t.test('no text takes much longer to convert than others of its length', as
 		'> '.repeat(12) + '\n' + 'a\n'.repeat(15),
 	)
 	for (const shape of [...shapes, columns + '|\n'.repeat(8_000)])
-		await costs(t, JSON.stringify(shape.slice(0, 20)), {
+		await assertCpuTime(t, JSON.stringify(shape.slice(0, 20)), {
 			work: conversion(shape),
 			reference: conversion(honest),
 			times: 60,

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { fenceAfter, nextPiece } from '../../../../plugins/channels/dialogue/split.ts'
 import type { Fence, SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
-import { costs } from '../../../support/cost.ts'
+import { assertCpuTime } from '../../../support/cpu-time.ts'
 
 /** Text as people write it: paragraphs, code, long words, characters of several code units, blank lines. */
 const markdown = fc
@@ -112,7 +112,7 @@ void t.test('it takes linear time', async (t) => {
 	for (const shape of shapes) {
 		const [short, long] = [shape.repeat(20_000), shape.repeat(160_000)]
 		// The same amount of text at once and in eight pieces: quadratic time would be eight times as much.
-		await costs(t, `of ${JSON.stringify(shape)}`, {
+		await assertCpuTime(t, `of ${JSON.stringify(shape)}`, {
 			work: () => split(long, 2000),
 			reference: () => {
 				for (let n = 0; n < 8; n++) split(short, 2000)

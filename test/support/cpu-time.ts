@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 
 const ATTEMPTS = 10
 
-interface Costs {
+interface Comparison {
 	work: () => unknown
 	/** The work to which `work` is compared. */
 	reference: () => unknown
@@ -16,7 +16,11 @@ interface Costs {
  * Asserts that `work` costs at most `times` as much CPU time of this process as `reference`. Garbage collection and compilation can
  * only increase a measurement, so both are repeated until their minima fit, at most ten times.
  */
-export async function costs(t: Test, what: string, { work, reference, times, floor = 0 }: Costs): Promise<void> {
+export async function assertCpuTime(
+	t: Test,
+	what: string,
+	{ work, reference, times, floor = 0 }: Comparison,
+): Promise<void> {
 	let [workMs, referenceMs] = [Infinity, Infinity]
 	for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
 		referenceMs = Math.min(referenceMs, await cpuMs(reference))
