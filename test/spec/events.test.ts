@@ -14,7 +14,7 @@ import type { TestGateway } from '../support/gateway.ts'
 import { refused } from '../support/refused.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
-import { timeToAct } from '../support/spent.ts'
+import { startTimerClock } from '../support/timer-clock.ts'
 import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 
 /** A third-party plugin whose route returns the number of open streams. */
@@ -439,7 +439,7 @@ void t.test('access to events', async (t) => {
 		const ending = await Promise.all([1, 2, 3].map(() => openStream(url, { token: revoked.token })))
 		const staying = await openStream(url, { token: reader.token })
 		await gateway.request('DELETE', `/v1/auth/tokens/${revoked.id}`, { token: by })
-		using time = timeToAct()
+		using time = startTimerClock()
 		t.strictSame(await Promise.all(ending.map((stream) => stream.closed)), ['end', 'end', 'end'])
 		t.ok(time.passed() < 1_000, `${time.passed()} ms after it was revoked`)
 		t.match(ending[0]?.comments.at(-1), /no longer valid/)
@@ -454,7 +454,7 @@ void t.test('access to events', async (t) => {
 		// Long enough for the stream to open before.
 		const lifetime = 1_500
 		const expires = Date.now() + lifetime
-		using time = timeToAct()
+		using time = startTimerClock()
 		const { token } = await addToken(gateway, ['events:read'], { by, ttl: new Date(expires).toISOString() })
 		const stream = await openStream(url, { token })
 		t.equal(stream.status, 200)

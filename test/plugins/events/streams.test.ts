@@ -16,7 +16,7 @@ import type { EventSettings } from '../../../plugins/events/contract.ts'
 import type { OpenRequestsOptions } from '../../../plugins/auth/contract.ts'
 import { OpenRequestTable } from '../../../plugins/auth/open-requests.ts'
 import { Streams } from '../../../plugins/events/streams.ts'
-import { timeToAct } from '../../support/spent.ts'
+import { startTimerClock } from '../../support/timer-clock.ts'
 import { openStream } from '../../support/sse.ts'
 
 const log = openLog({ level: 'silent', format: 'json' })
@@ -177,7 +177,7 @@ void t.test('checks each caller once, however many streams it has', async (t) =>
 	const all = await Promise.all(open)
 	checks = 0
 	rounds = 0
-	using time = timeToAct()
+	using time = startTimerClock()
 	await counted.promise
 	t.ok(time.passed() < 1_500, 'twice a second')
 	t.equal(checks, 4)
