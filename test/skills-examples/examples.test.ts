@@ -12,8 +12,8 @@ import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { follow } from '../support/runs.ts'
 import { addSkill } from '../support/skills.ts'
-import { startStandIn } from '../support/stand-in.ts'
-import type { Arrived, Given, StandIn } from '../support/stand-in.ts'
+import { startFakeInternet } from '../support/fake-internet.ts'
+import type { ReceivedRequest, FakeResponse, FakeInternet } from '../support/fake-internet.ts'
 import { grantSecret } from '../support/vault.ts'
 
 const folder = new URL('../../skills-examples/', import.meta.url)
@@ -124,7 +124,7 @@ void t.test('decision-log', async (t) => {
 })
 
 /** Executes an example's program as the plugin does, but `svc.fetch` uses the stand-in. */
-async function runWith(name: string, args: object, { send }: StandIn): Promise<Answer> {
+async function runWith(name: string, args: object, { send }: FakeInternet): Promise<Answer> {
 	const document = await readDocument(textOf(name))
 	const agent = await lent.use('agents').get('online')
 	const { signal } = new AbortController()
@@ -144,7 +144,7 @@ void t.test('examples that need the internet', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'online' } })
 
 	await t.test('weather', async (t) => {
-		const standIn = await startStandIn(t, ({ url }): Given => {
+		const standIn = await startFakeInternet(t, ({ url }): FakeResponse => {
 			const { hostname, searchParams } = new URL(url)
 			if (hostname === 'geocoding-api.open-meteo.com') {
 				const town = { name: 'Lisbon', latitude: 38.71667, longitude: -9.13333, country: 'Portugal', admin1: 'Lisbon' }
@@ -190,7 +190,7 @@ void t.test('examples that need the internet', async (t) => {
 
 	await t.test('github-issues', async (t) => {
 		const token = 'ghp_forTheStandInOnly0123456789'
-		const standIn = await startStandIn(t, ({ url, headers }): Given => {
+		const standIn = await startFakeInternet(t, ({ url, headers }): FakeResponse => {
 			if (headers.authorization !== `Bearer ${token}`) return { status: 401 }
 			if (!url.includes('/nodejs/node/')) return { status: 404, body: { message: 'Not Found' } }
 			const user = { login: 'ada', id: 1 }
@@ -225,13 +225,13 @@ void t.test('examples that need the internet', async (t) => {
 	})
 
 	await t.test('deepl-translate', async (t) => {
-		const answer = ({ url, headers, body }: Arrived): Given => {
+		const answer = ({ url, headers, body }: ReceivedRequest): FakeResponse => {
 			if (headers.authorization !== 'DeepL-Auth-Key 0123-4567:fx') return { status: 403 }
 			t.equal(url, 'https://api-free.deepl.com/v2/translate')
 			const { text, target_lang } = JSON.parse(body) as { text: string[]; target_lang: string }
 			return { body: { translations: [{ detected_source_language: 'EN', text: `${target_lang}: ${text[0]}` }] } }
 		}
-		const standIn = await startStandIn(t, answer)
+		const standIn = await startFakeInternet(t, answer)
 		await grantSecret(gateway, 'online', { name: 'DEEPL_API_KEY', value: '0123-4567:fx' })
 		const result = await runWith('deepl-translate', { text: 'Hello', to: 'de' }, standIn)
 		t.strictSame(result, { from: 'EN', to: 'DE', text: 'DE: Hello' })

@@ -7,8 +7,8 @@ import type { NewEvent } from '../../../core/protocol.ts'
 import { powersOf } from '../../../plugins/skills/powers.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { contextPlugin } from '../../support/plugin-context.ts'
-import { startStandIn } from '../../support/stand-in.ts'
-import type { Given, StandIn } from '../../support/stand-in.ts'
+import { startFakeInternet } from '../../support/fake-internet.ts'
+import type { FakeResponse, FakeInternet } from '../../support/fake-internet.ts'
 
 const { files, context } = contextPlugin('vault')
 const gateway = await startGateway({ config: 'plugins: {lender: true}\n', files })
@@ -64,8 +64,8 @@ async function fails(t: Test, promise: Promise<unknown>, code: string, about: st
 	t.equal((error as { code?: string } | undefined)?.code, code, `${about}: ${String(error)}`)
 }
 
-async function online(t: Test, answer: (url: URL) => Given = () => ({})): Promise<Program & StandIn> {
-	const standIn = await startStandIn(t, ({ url }) => answer(new URL(url)))
+async function online(t: Test, answer: (url: URL) => FakeResponse = () => ({})): Promise<Program & FakeInternet> {
+	const standIn = await startFakeInternet(t, ({ url }) => answer(new URL(url)))
 	return { ...standIn, ...programWith(standIn.send) }
 }
 

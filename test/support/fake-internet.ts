@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import { listenOnLoopback } from './loopback.ts'
 
-export interface Arrived {
+export interface ReceivedRequest {
 	method: string
 	/** The requested URL, with its real host. */
 	url: string
@@ -12,21 +12,24 @@ export interface Arrived {
 	body: string
 }
 
-export interface Given {
+export interface FakeResponse {
 	status?: number
 	headers?: Record<string, string>
 	/** Sent as JSON unless it is text. */
 	body?: unknown
 }
 
-export interface StandIn {
+export interface FakeInternet {
 	/** Replaces the guarded client, whose rules (hosts, size, time) still apply. */
 	send: typeof guardedFetch
-	arrived: Arrived[]
+	arrived: ReceivedRequest[]
 }
 
-export async function startStandIn(t: Test, answer: (request: Arrived) => Given | Promise<Given>): Promise<StandIn> {
-	const arrived: Arrived[] = []
+export async function startFakeInternet(
+	t: Test,
+	answer: (request: ReceivedRequest) => FakeResponse | Promise<FakeResponse>,
+): Promise<FakeInternet> {
+	const arrived: ReceivedRequest[] = []
 	const server = createServer((request, response) => {
 		void (async () => {
 			let body = ''
