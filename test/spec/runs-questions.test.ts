@@ -11,7 +11,7 @@ import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
-import { said } from '../support/said.ts'
+import { withoutAdditions } from '../support/model-messages.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -353,7 +353,7 @@ void t.test('a model call from before the restart is not repeated', async (t) =>
 	await after.call(`ask-responses/${question.question_id}`, { answer: 'blue' })
 	const call = await model.called('What shall it be?', 2)
 	t.equal(model.calls.length, 2)
-	t.match(said(call.body.messages as { role: string }[]), [
+	t.match(withoutAdditions(call.body.messages as { role: string }[]), [
 		{ role: 'user', content: 'What shall it be?' },
 		{ role: 'assistant', tool_calls: [{ function: { name: 'ask' } }] },
 		{ role: 'tool', content: '{"answer":"blue"}' },

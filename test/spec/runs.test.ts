@@ -6,7 +6,7 @@ import { startHeldModel } from '../support/held-model.ts'
 import { providersAt } from '../support/providers.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
-import { said } from '../support/said.ts'
+import { withoutAdditions } from '../support/model-messages.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -339,7 +339,7 @@ void t.test('the model gets the turns of the session, and none from before a res
 	await turn('One.', 'first')
 	const second = await turn('Two.', 'second')
 	t.match(second, { model: 'big', temperature: 0.5, stream: true })
-	t.match(said(second.messages as { role: string }[]), [
+	t.match(withoutAdditions(second.messages as { role: string }[]), [
 		{ role: 'system', content: /You are Ada\./ },
 		{ role: 'user', content: 'One.' },
 		{ role: 'assistant', content: 'Well, first' },
@@ -350,7 +350,7 @@ void t.test('the model gets the turns of the session, and none from before a res
 	const lateCall = await model.called('Three.')
 	await ada.call('reset', {})
 	const fourth = await turn('Four.', 'fourth')
-	const messages = said(fourth.messages as { role: string }[])
+	const messages = withoutAdditions(fourth.messages as { role: string }[])
 	t.match(messages, [{ role: 'system' }, { role: 'user', content: 'Four.' }])
 	t.equal(messages.length, 2)
 	lateCall.answer('late')

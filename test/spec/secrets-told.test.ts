@@ -10,7 +10,7 @@ import { listenOnLoopback } from '../support/loopback.ts'
 import { until } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { openStream } from '../support/sse.ts'
-import { ownWords } from '../support/said.ts'
+import { withoutContext } from '../support/model-messages.ts'
 import { tokenWith } from '../support/tokens.ts'
 import { grantSecret } from '../support/vault.ts'
 import { eventually } from '../support/wait.ts'
@@ -56,7 +56,7 @@ async function completeRun({ request }: TestGateway, body: object): Promise<Answ
 
 /** Answers with the text of the latest message, with `KEY` replaced by the API key of the request. */
 const model: Handler = ({ messages }, { authorization }) => {
-	const content = ownWords(String(messages.at(-1).content)).replaceAll(
+	const content = withoutContext(String(messages.at(-1).content)).replaceAll(
 		'KEY',
 		String(authorization).slice('Bearer '.length),
 	)

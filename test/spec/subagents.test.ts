@@ -12,7 +12,7 @@ import { startHeldModel } from '../support/held-model.ts'
 import type { HeldModel } from '../support/held-model.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
-import { said } from '../support/said.ts'
+import { withoutAdditions } from '../support/model-messages.ts'
 import { startScriptedModels } from '../support/scripted-model.ts'
 import { openStream } from '../support/sse.ts'
 
@@ -127,7 +127,7 @@ void t.test('an agent gives a task to a sub-agent and waits for its result', asy
 	;(await model.called('Find out.')).callTool(...wantsSpawn({ prompt: 'Look.', persona: 'You are a scout.' }))
 	const scout = await child(ada, run_id)
 	const call = await model.called('Look.')
-	const messages = said(call.body.messages as Answer[])
+	const messages = withoutAdditions(call.body.messages as Answer[])
 	t.match(messages, [
 		{ role: 'system', content: 'You are a scout.' },
 		{ role: 'user', content: 'Look.' },

@@ -5,7 +5,7 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listenOnLoopback } from './loopback.ts'
-import { ownWords } from './said.ts'
+import { withoutContext } from './model-messages.ts'
 import { openWatch } from './wait.ts'
 
 export interface HeldCall {
@@ -63,7 +63,7 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
 	const body = JSON.parse(text) as { messages: { role: string; content: string }[] }
 	const { promise, resolve } = Promise.withResolvers<void>()
 	const call: HeldCall = {
-		prompt: ownWords(body.messages.findLast((message) => message.role === 'user')?.content ?? ''),
+		prompt: withoutContext(body.messages.findLast((message) => message.role === 'user')?.content ?? ''),
 		body,
 		say: (content) => send({ content }, null),
 		answer: (content) => end({ content }, 'stop'),

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { Test } from 'tap'
 import { listenOnLoopback } from './loopback.ts'
-import { ownWords } from './said.ts'
+import { withoutContext } from './model-messages.ts'
 
 export interface SmallMessage {
 	role: string
@@ -80,7 +80,7 @@ export function latest({ messages }: SmallRequest): { prompt: string; results: s
 	const asked = messages.findLastIndex(({ role }) => role === 'user')
 	const own = (messages[asked]?.content ?? '').replace(/^<earlier>[^]*?<\/earlier>\n\n/, '')
 	const results = messages.slice(asked + 1).filter(({ role }) => role === 'tool')
-	return { prompt: ownWords(own), results: results.map(({ content }) => content ?? '') }
+	return { prompt: withoutContext(own), results: results.map(({ content }) => content ?? '') }
 }
 
 /** The prompt of a request for a summary; undefined for any other request. */

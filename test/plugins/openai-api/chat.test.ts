@@ -4,7 +4,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Reply } from '../../support/model-server.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
 import { clientOf, refusal, startSurface, userMessages } from './client.ts'
-import { said } from '../../support/said.ts'
+import { withoutAdditions } from '../../support/model-messages.ts'
 
 const surface = await startSurface(t, '{user_is_conversation: true}')
 const { gateway, model } = surface
@@ -73,7 +73,7 @@ void t.test('the answer is that of a run with the messages and parameters of the
 		answer: 'Paris.',
 	})
 	const [request] = model.requests('capital')
-	t.strictSame(said(request?.messages), [
+	t.strictSame(withoutAdditions(request?.messages), [
 		{ role: 'system', content: 'You are Ada.\n\nBe brief.\n\nSpeak English.' },
 		{ role: 'user', content: 'Ann: Hello' },
 		{ role: 'assistant', content: 'Good day.' },
@@ -97,7 +97,7 @@ void t.test("the operator's limits apply, and the parameters of a request apply 
 	t.match(first, { max_tokens: 300, temperature: 1.5 })
 	t.equal(second?.max_tokens, 300)
 	t.notOk(second && 'temperature' in second)
-	t.equal(said(second?.messages).length, 2, 'without the messages of the earlier request')
+	t.equal(withoutAdditions(second?.messages).length, 2, 'without the messages of the earlier request')
 })
 
 void t.test('a stream has the role, pieces, the finish reason, the usage if requested, and [DONE]', async (t) => {
@@ -168,7 +168,7 @@ void t.test('`user` or the header names a conversation that the gateway keeps', 
 	await say('step 3', { user: 'Übermut 3' })
 	await say('step 4', { user: 'somebody' }, { 'x-svc-conversation': 'ann@example.com' })
 	const messagesOf = (n: number) =>
-		said(model.requests(`step ${n}`)[0]?.messages)
+		withoutAdditions(model.requests(`step ${n}`)[0]?.messages)
 			.slice(1)
 			.map(({ content }) => content)
 	t.strictSame(messagesOf(1), ['step 1'])

@@ -10,7 +10,7 @@ import { AUDIENCE, startIssuer } from '../../support/issuer.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
 import { contextPlugin } from '../../support/plugin-context.ts'
-import { said } from '../../support/said.ts'
+import { withoutAdditions } from '../../support/model-messages.ts'
 import { eventually } from '../../support/wait.ts'
 
 interface Setup {
@@ -47,7 +47,7 @@ auth:
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const sent = (): string[] =>
-		said(model.requests().at(-1)?.messages)
+		withoutAdditions(model.requests().at(-1)?.messages)
 			.filter(({ role }) => role === 'user')
 			.map(({ content }) => String(content))
 	return {
@@ -221,7 +221,7 @@ void t.test('results of calls continue only a run of the same owner', async (t) 
 			.body
 	const { message } = (await ask(ann)).choices[0]
 	messages.push(message, { role: 'tool', tool_call_id: message.tool_calls[0].id, content: 'noon' })
-	const sent = (): string => JSON.stringify(said(model.requests().at(-1)?.messages))
+	const sent = (): string => JSON.stringify(withoutAdditions(model.requests().at(-1)?.messages))
 	await ask(bob)
 	t.match(sent(), /noon/)
 	t.notMatch(sent(), /mood/, 'the steps of a run of another owner')

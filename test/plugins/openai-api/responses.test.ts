@@ -2,7 +2,7 @@
 import type { OpenAI } from 'openai'
 import t from 'tap'
 import { refusal, startSurface, userMessages } from './client.ts'
-import { said } from '../../support/said.ts'
+import { withoutAdditions } from '../../support/model-messages.ts'
 
 const surface = await startSurface(t)
 const { gateway, model, held } = surface
@@ -16,7 +16,7 @@ const weather: OpenAI.Responses.FunctionTool = {
 	parameters: { type: 'object', properties: { city: { type: 'string' } } },
 	strict: null,
 }
-const contents = (prompt: string) => said(model.requests(prompt)[0]?.messages).map(({ content }) => content)
+const contents = (prompt: string) => withoutAdditions(model.requests(prompt)[0]?.messages).map(({ content }) => content)
 
 void t.test('a response is that of a run with the input and parameters of the request', async (t) => {
 	model.on('first of all', { text: 'Fine.', usage: { prompt_tokens: 30, completion_tokens: 3 } })
@@ -164,7 +164,7 @@ void t.test("a call of the client's function is an item, and its output continue
 	})
 	const second = await openai.responses.create({ ...next, input: [outputFor(first)] })
 	t.equal(second.output_text, 'Fog in Bern.')
-	const rolesIn = (prompt: string) => said(model.requests(prompt)[2]?.messages).map(({ role }) => role)
+	const rolesIn = (prompt: string) => withoutAdditions(model.requests(prompt)[2]?.messages).map(({ role }) => role)
 	const roles = ['system', 'user', 'assistant', 'tool', 'assistant', 'tool']
 	t.strictSame(rolesIn('fog of mine'), roles, "with the agent's own call")
 
@@ -199,7 +199,7 @@ void t.test('items of stored responses can be referenced by their ids', async (t
 	]
 	model.on('by their ids', 'I see.')
 	t.equal((await openai.responses.create({ model: 'ada', input, store: false })).output_text, 'I see.')
-	t.match(said(model.requests('by their ids')[0]?.messages).slice(1), [
+	t.match(withoutAdditions(model.requests('by their ids')[0]?.messages).slice(1), [
 		{ role: 'user', content: 'for reference' },
 		{ role: 'assistant', content: 'One moment.', tool_calls: [{ function: { name: 'get_weather' } }] },
 		{ role: 'tool', content: 'Rain.' },

@@ -2,7 +2,7 @@
 import type { OpenAI } from 'openai'
 import t from 'tap'
 import { refusal, startSurface, userMessages } from './client.ts'
-import { said } from '../../support/said.ts'
+import { withoutAdditions } from '../../support/model-messages.ts'
 
 type Messages = OpenAI.ChatCompletionMessageParam[]
 
@@ -73,7 +73,7 @@ void t.test("a call of a client's tool ends the run, and its result continues wi
 	t.equal(sent.length, 4)
 	const names = sent[0]?.tools?.map((tool) => tool.function.name) ?? []
 	t.ok(names.includes('get_weather') && names.includes('clock') && names.includes('memory_stm_write'))
-	const last = said(sent[3]?.messages)
+	const last = withoutAdditions(sent[3]?.messages)
 	t.strictSame(
 		last.map(({ role, content, tool_calls }) => [role, tool_calls?.[0]?.function.name ?? content]),
 		[
@@ -122,7 +122,9 @@ void t.test('of calls of both kinds in one answer, the agent makes its own and t
 	messages.push(message as OpenAI.ChatCompletionMessage, ...results(message, 'Snow.', 'Night.').toReversed())
 	t.equal((await openai.chat.completions.create({ model: 'ada', messages })).choices[0]?.message.content, 'Done.')
 	t.strictSame(
-		said(model.requests('both of them')[1]?.messages).map(({ role, content }) => `${role} ${String(content)}`),
+		withoutAdditions(model.requests('both of them')[1]?.messages).map(
+			({ role, content }) => `${role} ${String(content)}`,
+		),
 		[
 			'user both of them',
 			'assistant At once.',
@@ -146,7 +148,7 @@ void t.test('unknown calls and their results are passed on as the client sent th
 	]
 	const { choices } = await openai.chat.completions.create({ model: 'ada', messages, tools: [weather] })
 	t.equal(choices[0]?.message.content, 'I see.')
-	t.match(said(model.requests('a strange one')[0]?.messages), [
+	t.match(withoutAdditions(model.requests('a strange one')[0]?.messages), [
 		{ role: 'user' },
 		{ role: 'assistant', tool_calls: calls },
 		{ role: 'tool', tool_call_id: 'x', content: 'Fog.' },
@@ -164,7 +166,7 @@ void t.test('a named conversation has the prompt once, with its call, result and
 	t.equal((await ask(messages)).choices[0]?.message.content, 'Windy.')
 	await ask(userMessages('and now'))
 	const contents = (list: { content: unknown }[] = []) => list.map(({ content }) => content)
-	t.strictSame(contents(said(model.requests('and now')[0]?.messages)), [
+	t.strictSame(contents(withoutAdditions(model.requests('and now')[0]?.messages)), [
 		'kept call',
 		null,
 		'Wind.',
@@ -268,7 +270,7 @@ void t.test('a named conversation accepts results alone, and its later turns hav
 	const second = await ask(results(call, 'wet: 100 %'))
 	t.equal(second.choices[0]?.message.content, 'It rains.')
 	await ask(userMessages('and what else?'))
-	t.match(said(model.requests('and what else')[0]?.messages), [
+	t.match(withoutAdditions(model.requests('and what else')[0]?.messages), [
 		{ role: 'user', content: 'Is there rain in Oslo?' },
 		{ role: 'assistant', content: 'I look.', tool_calls: [{ function: { name: 'get_weather' } }] },
 		{ role: 'tool', content: 'wet: 100 %' },

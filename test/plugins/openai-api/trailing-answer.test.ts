@@ -2,7 +2,7 @@
 import type { OpenAI } from 'openai'
 import t from 'tap'
 import { refusal, startSurface } from './client.ts'
-import { said } from '../../support/said.ts'
+import { withoutAdditions } from '../../support/model-messages.ts'
 
 type Messages = OpenAI.ChatCompletionMessageParam[]
 type ScriptedAnswer = { content: string } | { toolCalls: { name: string; arguments: string; id: string }[] }
@@ -39,7 +39,7 @@ const story: Messages = [
 
 /** The model's last request: roles, and texts or the names of called tools. */
 function sent(): [role: string, content: unknown][] {
-	return said(model.requests().at(-1)?.messages).map(({ role, content, tool_calls }) => [
+	return withoutAdditions(model.requests().at(-1)?.messages).map(({ role, content, tool_calls }) => [
 		role,
 		tool_calls ? tool_calls.map((call) => call.function.name).join() : content,
 	])
