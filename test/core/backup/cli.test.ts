@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from 'node:path'
 import t from 'tap'
 import { journalOf } from '../../../core/backup/place.ts'
-import { svcFor } from '../../support/person.ts'
+import { interactiveSvc } from '../../support/interactive-cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { write } from './support.ts'
 import { testFolder } from '../../support/folder.ts'
@@ -12,8 +12,8 @@ const folder = testFolder(t)
 const home = join(folder, 'home')
 write(home, { 'config/gateway.yaml': 'log:\n  level: fatal\n' })
 /** Finds the gateway by its home, as for a user on the same machine. */
-const svc: ReturnType<typeof svcFor> = (argv, options = {}) =>
-	svcFor('')(argv, { ...options, env: { SVC_URL: '', SVC_HOME: home, ...options.env } })
+const svc: ReturnType<typeof interactiveSvc> = (argv, options = {}) =>
+	interactiveSvc('')(argv, { ...options, env: { SVC_URL: '', SVC_HOME: home, ...options.env } })
 
 void t.test('uses the API of a running gateway', async (t) => {
 	const gateway = await startGateway({ home })

@@ -2,11 +2,11 @@
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
-import { svcFor } from '../../support/person.ts'
+import { interactiveSvc } from '../../support/interactive-cli.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
-const svc = svcFor(gateway.url)
+const svc = interactiveSvc(gateway.url)
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 
 const VALUE = 'ghp_0123456789abcdef'

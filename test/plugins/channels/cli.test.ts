@@ -2,7 +2,7 @@
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startTelegram } from '../../support/telegram.ts'
-import { svcFor } from '../../support/person.ts'
+import { interactiveSvc } from '../../support/interactive-cli.ts'
 
 /** A platform with its own settings and addresses other than HTTP. The bot's name is its configuration as JSON. */
 const radio = `
@@ -33,7 +33,7 @@ t.teardown(async () => {
 	await gateway.stop()
 	await telegram.stop()
 })
-const svc = svcFor(gateway.url)
+const svc = interactiveSvc(gateway.url)
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 const root = ['--api-root', telegram.url]
 

@@ -7,7 +7,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { callTool, servers, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
-import { svcFor } from '../../support/person.ts'
+import { interactiveSvc } from '../../support/interactive-cli.ts'
 import { eventually } from '../../support/wait.ts'
 
 const gateway = await startGateway()
@@ -16,7 +16,7 @@ t.teardown(async () => {
 	await gateway.stop()
 	rmSync(folder, { recursive: true })
 })
-const svc = svcFor(gateway.url)
+const svc = interactiveSvc(gateway.url)
 
 void t.test('commands accept the name of a server', async (t) => {
 	const file = join(folder, 'description')

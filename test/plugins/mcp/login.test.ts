@@ -12,7 +12,7 @@ import { listenOnLoopback } from '../../support/loopback.ts'
 import { add, callTool, until } from '../../support/mcp.ts'
 import { browse, startProtectedServer } from '../../support/oauth.ts'
 import type { ProtectedServer } from '../../support/oauth.ts'
-import { svcFor } from '../../support/person.ts'
+import { interactiveSvc } from '../../support/interactive-cli.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { refused } from '../../support/refused.ts'
 import { follow } from '../../support/runs.ts'
@@ -90,7 +90,7 @@ void t.test('a person signs in, and the agent uses the tools', async (t) => {
 
 void t.test('svc adds a server, signs in with a browser, and signs out', async (t) => {
 	const server = await startProtectedServer(t)
-	const svc = svcFor(gateway.url)
+	const svc = interactiveSvc(gateway.url)
 	const agent = await newAgent(t)
 	const { name } = agent
 	t.match(await svc(['mcp', 'add', name, 'guarded', '--url', server.url, '--scope', 'mcp:use']), {

@@ -1,7 +1,7 @@
 /** svc memory and svc plugins. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
-import { svcFor } from '../../support/person.ts'
+import { interactiveSvc } from '../../support/interactive-cli.ts'
 
 const broken = `export default { name: 'broken', start(ctx) { ctx.trouble('the disk\\nis \\x1b[31mfull') } }`
 const gateway = await startGateway({
@@ -9,7 +9,7 @@ const gateway = await startGateway({
 	files: { 'plugins/broken/index.js': broken },
 })
 t.teardown(() => gateway.stop())
-const svc = svcFor(gateway.url)
+const svc = interactiveSvc(gateway.url)
 for (const name of ['ada', 'bob']) await gateway.request('POST', '/v1/agents', { body: { name } })
 
 void t.test('memories are added, found, listed and forgotten', async (t) => {

@@ -8,11 +8,11 @@ import { startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { follow } from '../../support/runs.ts'
 import { programText, skillText } from '../../support/skills.ts'
-import { svcFor } from '../../support/person.ts'
+import { interactiveSvc } from '../../support/interactive-cli.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
-const svc = svcFor(gateway.url)
+const svc = interactiveSvc(gateway.url)
 for (const name of ['ada', 'bob', 'eve', 'kim', 'lea']) await gateway.request('POST', '/v1/agents', { body: { name } })
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { deliver } from './sender.ts'
-import { svcFor } from '../../support/person.ts'
+import { interactiveSvc } from '../../support/interactive-cli.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
-const svc = svcFor(gateway.url)
+const svc = interactiveSvc(gateway.url)
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 
 void t.test('a webhook is added, tested, listed, rotated and removed', async (t) => {

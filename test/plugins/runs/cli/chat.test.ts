@@ -9,7 +9,7 @@ import { startGateway } from '../../../support/gateway.ts'
 import type { Answer } from '../../../support/gateway.ts'
 import { startHeldModel } from '../../../support/held-model.ts'
 import { follow } from '../../../support/runs.ts'
-import { svcFor as atTerminal } from '../../../support/person.ts'
+import { interactiveSvc as atTerminal } from '../../../support/interactive-cli.ts'
 
 const model = await startHeldModel()
 t.teardown(() => model.stop())

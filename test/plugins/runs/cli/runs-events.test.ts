@@ -9,7 +9,7 @@ import { exitCodes } from '../../../../core/cli/contract.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import type { Answer } from '../../../support/gateway.ts'
 import { startHeldModel } from '../../../support/held-model.ts'
-import { svcFor } from '../../../support/person.ts'
+import { interactiveSvc } from '../../../support/interactive-cli.ts'
 
 const svcFile = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
 const execute = promisify(execFile)
@@ -24,7 +24,7 @@ default_provider: offline
 `,
 })
 t.teardown(() => gateway.stop())
-const svc = svcFor(gateway.url)
+const svc = interactiveSvc(gateway.url)
 for (const name of ['ada', 'bob', 'held'])
 	await gateway.request('POST', '/v1/agents', { body: { name, config: name === 'held' ? { provider: 'held' } : {} } })
 for (const [agent, prompt] of [

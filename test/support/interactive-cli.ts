@@ -3,7 +3,7 @@ import { PassThrough, Readable, Writable } from 'node:stream'
 import { main } from '../../core/cli/main.ts'
 import type { Answer } from './gateway.ts'
 
-export interface Called {
+export interface InteractiveResult {
 	code: number
 	out: string
 	err: string
@@ -11,20 +11,20 @@ export interface Called {
 	json: Answer
 }
 
-export interface CallOptions {
+export interface InteractiveOptions {
 	/** Piped to standard input. */
 	stdin?: string | Buffer
 	/** A person at a terminal: the keys to press for each question on standard error. All questions must appear, in this order. */
 	person?: [question: string, keys: string][]
-	/** Called with the text of standard error since the last question. */
+	/** InteractiveResult with the text of standard error since the last question. */
 	hears?: (text: string) => void
 	env?: Record<string, string>
 	cwd?: string
 }
 
-export type Svc = (argv: string[], options?: CallOptions) => Promise<Called>
+export type InteractiveSvc = (argv: string[], options?: InteractiveOptions) => Promise<InteractiveResult>
 
-export function svcFor(url: string): Svc {
+export function interactiveSvc(url: string): InteractiveSvc {
 	return async (argv, { stdin = '', person, hears, env = {}, cwd = process.cwd() } = {}) => {
 		const stdout = new Sink(false)
 		const keyboard = new Keyboard()
