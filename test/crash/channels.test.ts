@@ -11,7 +11,7 @@ import { makeHome, send } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { ongoingRunsEnd } from '../support/restarts.ts'
-import { addRoom, bind, roomFiles, startRoom } from '../support/room.ts'
+import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../support/room-platform.ts'
 
 const KILLS = Number(process.env.CHANNEL_KILLS ?? 2)
 const TYPES = ['room', 'room_find', 'room_edit']
@@ -30,7 +30,7 @@ void t.test(
 	`each message is answered once through ${KILLS} kills`,
 	{ timeout: 300_000 + KILLS * 10_000 },
 	async (t) => {
-		const [room, held] = await Promise.all([startRoom(), startHeldModel()])
+		const [room, held] = await Promise.all([startRoomPlatform(), startHeldModel()])
 		room.latency_ms = 10
 		const config = `
 server: { shutdown_grace_s: 0 }
@@ -40,28 +40,28 @@ providers:
   offline: { kind: offline }
   held: { kind: openai, base_url: '${held.url}', api_key: test, model: test }
 `
-		const home = makeHome({ config, files: roomFiles() })
+		const home = makeHome({ config, files: roomPluginFiles() })
 		let gateway = await spawnGateway(home)
 		t.teardown(async () => {
 			await gateway.kill()
 			await Promise.all([room.stop(), held.stop()])
 			rmSync(home, { recursive: true, force: true })
 		})
-		const request: Parameters<typeof addRoom>[0]['request'] = (method, path, options) =>
+		const request: Parameters<typeof addRoomChannel>[0]['request'] = (method, path, options) =>
 			send(gateway.url + path, method, options)
 		const chats: string[] = []
 		const channels: string[] = []
-		const growing = await addRoom({ request }, room, 'room_grow')
+		const growing = await addRoomChannel({ request }, room, 'room_grow')
 		room.place(GROWING, 'room_grow')
 		for (const type of TYPES) {
-			const channel = await addRoom({ request }, room, type)
+			const channel = await addRoomChannel({ request }, room, type)
 			channels.push(channel)
 			for (let n = 1; n <= CHATS; n++) {
 				const name = `${type}-${n}`
 				chats.push(name)
 				room.place(name, type)
 				await request('POST', '/v1/agents', { body: { name } })
-				await bind({ request }, channel, name, name)
+				await bindChat({ request }, channel, name, name)
 			}
 		}
 		const sent = new Map(chats.map((chat) => [chat, [] as string[]]))
@@ -97,12 +97,12 @@ providers:
 		// The last kill happens while the preview of an answer is shown, and a question of a sub-agent is pending.
 		room.place(ASKING, 'room')
 		await request('POST', '/v1/agents', { body: { name: ASKING } })
-		await bind({ request }, channels[0] ?? '', ASKING, ASKING)
+		await bindChat({ request }, channels[0] ?? '', ASKING, ASKING)
 		await room.shows(ASKING, 1)
 		room.say(ASKING, `/tool subagent.spawn ${JSON.stringify({ prompt: '/tool ask {"question":"Which?"}' })}`)
 		await room.shows(ASKING, 2)
 		await request('POST', '/v1/agents', { body: { name: GROWING, config: { provider: 'held' } } })
-		await bind({ request }, growing, GROWING, GROWING)
+		await bindChat({ request }, growing, GROWING, GROWING)
 		const [hello] = await room.shows(GROWING, 1)
 		room.say(GROWING, 'grow')
 		await room.shows(GROWING, 2)

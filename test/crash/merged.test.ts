@@ -5,7 +5,7 @@ import { makeHome, send, startHere } from '../support/gateway.ts'
 import type { KillableGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { spawnGateway } from '../support/process.ts'
-import { addRoom, bind, roomFiles, startRoom } from '../support/room.ts'
+import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../support/room-platform.ts'
 
 const CHAT = 'merged-chat'
 
@@ -13,14 +13,14 @@ void t.test(
 	'messages that wait for the end of a run share the next run, through two kills',
 	{ timeout: 300_000 },
 	async (t) => {
-		const [room, held] = await Promise.all([startRoom(), startHeldModel()])
+		const [room, held] = await Promise.all([startRoomPlatform(), startHeldModel()])
 		const config = `server: { shutdown_grace_s: 0 }
 channels: { retry_max_s: 1 }
 plugins: { room: true }
 default_provider: held
 providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model: test } }
 `
-		const home = makeHome({ config, files: roomFiles() })
+		const home = makeHome({ config, files: roomPluginFiles() })
 		let gateway: KillableGateway = await spawnGateway(home)
 		t.teardown(async () => {
 			await gateway.kill()
@@ -32,7 +32,7 @@ providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model
 				send(`${gateway.url}${path}`, method, { body }),
 		}
 		await caller.request('POST', '/v1/agents', { body: { name: 'ada' } })
-		await bind(caller, await addRoom(caller, room, 'room', { during_run: 'merged' }), 'ada', CHAT)
+		await bindChat(caller, await addRoomChannel(caller, room, 'room', { during_run: 'merged' }), 'ada', CHAT)
 		/** Waits for so many messages after the confirmation of the binding. */
 		const answers = async (count: number) => (await room.shows(CHAT, count + 1)).slice(1).map(({ text }) => text)
 		await answers(0)

@@ -9,27 +9,27 @@ import { startGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { providersAt } from '../support/providers.ts'
-import { addRoom, bind, roomFiles, startRoom } from '../support/room.ts'
-import type { ShownMessage } from '../support/room.ts'
+import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../support/room-platform.ts'
+import type { ShownMessage } from '../support/room-platform.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
-const [room, held, model] = await Promise.all([startRoom(), startHeldModel(), startModelServer()])
+const [room, held, model] = await Promise.all([startRoomPlatform(), startHeldModel(), startModelServer()])
 const config = `runs: { max_waiting: 1 }
 plugins: { room: true }
 default_provider: offline
 ${providersAt({ held: held.url, mock: model.url })}  offline: { kind: offline }
 `
-const gateway = await startGateway({ config, files: roomFiles() })
+const gateway = await startGateway({ config, files: roomPluginFiles() })
 t.teardown(async () => {
 	await gateway.stop()
 	await Promise.all([room.stop(), held.stop(), model.stop()])
 })
 const types = ['room', 'room_find', 'room_rich', 'room_draft', 'room_edit', 'room_grow'] as const
 const channels = new Map<string, string>()
-for (const type of types) channels.set(type, await addRoom(gateway, room, type))
+for (const type of types) channels.set(type, await addRoomChannel(gateway, room, type))
 
 interface BoundChat {
 	id: string
@@ -51,7 +51,7 @@ async function bindChat(t: Test, type: (typeof types)[number] = 'room', provider
 	const agent = await follow(t, gateway, name, { config: { provider } })
 	const channel = channels.get(type) ?? ''
 	room.place(id, type)
-	await bind(gateway, channel, name, id)
+	await bindChat(gateway, channel, name, id)
 	t.match((await room.shows(id, 1))[0]?.text, new RegExp(`connected to the agent .?${name}`))
 	return {
 		id,

@@ -4,8 +4,8 @@ import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import type { HeldCall } from '../../support/held-model.ts'
-import { addRoom, bind, roomFiles, startRoom } from '../../support/room.ts'
-import type { ShownMessage } from '../../support/room.ts'
+import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../../support/room-platform.ts'
+import type { ShownMessage } from '../../support/room-platform.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
@@ -14,13 +14,13 @@ import { eventually } from '../../support/wait.ts'
 const slow = `export default { name: 'slow', start(ctx) {
 	ctx.tools(() => [{ name: 'slow', description: 'Takes long.', run: () => new Promise((resolve) => (globalThis.slowCalls ??= []).push(resolve)) }])
 } }`
-const [room, held] = await Promise.all([startRoom(), startHeldModel()])
+const [room, held] = await Promise.all([startRoomPlatform(), startHeldModel()])
 const gateway = await startGateway({
 	config: `plugins: { room: true, slow: true }
 default_provider: held
 providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model: test } }
 `,
-	files: { ...roomFiles(), 'plugins/slow/index.js': slow },
+	files: { ...roomPluginFiles(), 'plugins/slow/index.js': slow },
 })
 t.teardown(async () => {
 	await gateway.stop()
@@ -28,7 +28,7 @@ t.teardown(async () => {
 })
 const slowCalls: ((value: unknown) => void)[] = []
 Object.assign(globalThis, { slowCalls })
-const merging = await addRoom(gateway, room, 'room', { during_run: 'merged' })
+const merging = await addRoomChannel(gateway, room, 'room', { during_run: 'merged' })
 
 let chats = 0
 
@@ -45,7 +45,7 @@ async function chatOn(t: Test, type: string, channel: string): Promise<Chat> {
 	const [id, name] = [`busy-${++chats}`, `busy-agent-${chats}`]
 	const agent = await follow(t, gateway, name)
 	room.place(id, type)
-	await bind(gateway, channel, name, id)
+	await bindChat(gateway, channel, name, id)
 	await room.shows(id, 1)
 	return {
 		agent,
@@ -91,8 +91,8 @@ void t.test('with during_run: merged, messages that arrive during a run share th
 
 void t.test('a long run shows its tool calls in the message that becomes the answer', async (t) => {
 	const [withProgress, withoutProgress] = await Promise.all([
-		chatOn(t, 'room_edit', await addRoom(gateway, room, 'room_edit')),
-		chatOn(t, 'room_grow', await addRoom(gateway, room, 'room_grow', { progress: false })),
+		chatOn(t, 'room_edit', await addRoomChannel(gateway, room, 'room_edit')),
+		chatOn(t, 'room_grow', await addRoomChannel(gateway, room, 'room_grow', { progress: false })),
 	])
 	const begin = async (chat: Chat, text: string): Promise<void> => {
 		chat.say(text)

@@ -4,17 +4,17 @@ import type { Test } from 'tap'
 import type { IncomingMessage } from '../../../plugins/channels/adapter.ts'
 import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { addRoom, bind, roomFiles, startRoom } from '../../support/room.ts'
-import type { ShownMessage } from '../../support/room.ts'
+import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../../support/room-platform.ts'
+import type { ShownMessage } from '../../support/room-platform.ts'
 import { eventually } from '../../support/wait.ts'
 
-const room = await startRoom()
-const gateway = await startGateway({ config: 'plugins: { room: true }\n', files: roomFiles() })
+const room = await startRoomPlatform()
+const gateway = await startGateway({ config: 'plugins: { room: true }\n', files: roomPluginFiles() })
 t.teardown(async () => {
 	await gateway.stop()
 	await room.stop()
 })
-const channel = await addRoom(gateway, room)
+const channel = await addRoomChannel(gateway, room)
 
 interface Chat {
 	id: string
@@ -40,7 +40,7 @@ async function chatOf(t: Test, on = channel): Promise<Chat> {
 	const [id, agent] = [`files-${++chats}`, `files-agent-${chats}`]
 	const { status } = await gateway.request('POST', '/v1/agents', { body: { name: agent } })
 	t.equal(status, 201)
-	const binding_id = await bind(gateway, on, agent, id)
+	const binding_id = await bindChat(gateway, on, agent, id)
 	await room.shows(id, 1)
 	return {
 		id,
@@ -132,7 +132,7 @@ void t.test('at most 20 messages of a chat wait for files', async (t) => {
 })
 
 void t.test('unbinding a chat, or deleting its channel or agent, drops its pending messages', async (t) => {
-	const other = await addRoom(gateway, room, 'room_find')
+	const other = await addRoomChannel(gateway, room, 'room_find')
 	const dropped = await Promise.all([chatOf(t), chatOf(t, other), chatOf(t)])
 	const [unbound, deleted, orphan] = dropped
 	room.place(deleted.id, 'room_find')
@@ -144,7 +144,7 @@ void t.test('unbinding a chat, or deleting its channel or agent, drops its pendi
 	await gateway.request('DELETE', `/v1/agents/${orphan.agent}`)
 	for (const { id } of dropped) room.serve(id, png(id))
 	// The unbound chat now has another agent. Its answer shows that the earlier message is settled.
-	await bind(gateway, channel, stays.agent, unbound.id)
+	await bindChat(gateway, channel, stays.agent, unbound.id)
 	unbound.say('who is there?')
 	t.match((await unbound.answers(2))[1]?.text, /who is there/)
 	await unbound.runs(0)

@@ -2,18 +2,18 @@
 import t from 'tap'
 import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { addRoom, bind, roomFiles, startRoom } from '../../support/room.ts'
-import type { ShownMessage, Trouble } from '../../support/room.ts'
+import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../../support/room-platform.ts'
+import type { ShownMessage, RoomFault } from '../../support/room-platform.ts'
 import { eventually } from '../../support/wait.ts'
 
-const room = await startRoom()
-const gateway = await startGateway({ config: 'plugins: { room: true }\n', files: roomFiles() })
+const room = await startRoomPlatform()
+const gateway = await startGateway({ config: 'plugins: { room: true }\n', files: roomPluginFiles() })
 t.teardown(async () => {
 	await gateway.stop()
 	await room.stop()
 })
-const withFiles = await addRoom(gateway, room, 'room_files')
-const without = await addRoom(gateway, room)
+const withFiles = await addRoomChannel(gateway, room, 'room_files')
+const without = await addRoomChannel(gateway, room)
 
 let chats = 0
 
@@ -28,7 +28,7 @@ async function chatOf(type: 'room' | 'room_files'): Promise<Chat> {
 	const [id, agent] = [`sent-${++chats}`, `sent-agent-${chats}`]
 	await gateway.request('POST', '/v1/agents', { body: { name: agent } })
 	room.place(id, type)
-	await bind(gateway, type === 'room' ? without : withFiles, agent, id)
+	await bindChat(gateway, type === 'room' ? without : withFiles, agent, id)
 	const before = (await room.shows(id, 1)).length
 	return {
 		id,
@@ -60,7 +60,7 @@ void t.test('files follow the text, in order', async (t) => {
 	t.equal((await room.shows(chat.id, 4)).length, 4)
 })
 
-for (const fault of ['lost', 'cut', 'limited', 'failed'] satisfies Trouble['fault'][])
+for (const fault of ['lost', 'cut', 'limited', 'failed'] satisfies RoomFault['fault'][])
 	void t.test(`a file whose request is ${fault} is sent once`, async (t) => {
 		const chat = await chatOf('room_files')
 		const trouble = { fault, on: 'file', retry_after_ms: 1 } as const

@@ -14,7 +14,7 @@ import { openWatch } from './wait.ts'
  * The outcome of the next call for a chat. `lost`: the call is executed, but its answer is lost. `cut`: it is not executed, and has no
  * answer. `stall`: it waits for `release`. Otherwise an error code. `on`: the affected kind of call, default `send`.
  */
-export interface Trouble {
+export interface RoomFault {
 	fault: 'lost' | 'cut' | 'stall' | 'format' | 'limited' | 'failed' | 'refused'
 	on?: 'send' | 'file' | 'edit' | 'draft' | 'typing' | 'find'
 	retry_after_ms?: number
@@ -31,7 +31,7 @@ export interface ShownMessage {
 	before: string[]
 }
 
-export interface Room {
+export interface RoomPlatform {
 	url: string
 	token: string
 	/** Sets the type of channel to which the chat belongs; default `room`. */
@@ -45,7 +45,7 @@ export interface Room {
 	/** Waits for at least `count` messages of the bot, and returns them all. */
 	shows(chat_id: string, count: number): Promise<ShownMessage[]>
 	until(condition: () => boolean, what: string): Promise<void>
-	trouble(chat_id: string, ...next: Trouble[]): void
+	trouble(chat_id: string, ...next: RoomFault[]): void
 	/** Continues the stalled calls of a chat. */
 	release(chat_id: string): void
 	/** All calls for a chat in the order of arrival: `send`, `edit`, … */
@@ -69,15 +69,15 @@ export interface Room {
 }
 
 /** The files of a home with the adapter. */
-export function roomFiles(): Record<string, string> {
+export function roomPluginFiles(): Record<string, string> {
 	const text = readFileSync(new URL('../fixtures/channels/room/index.js', import.meta.url), 'utf8')
 	return { 'plugins/room/index.js': text }
 }
 
 /** Adds a channel for the room, and returns its id. */
-export async function addRoom(
+export async function addRoomChannel(
 	gateway: Pick<TestGateway, 'request'>,
-	room: Room,
+	room: RoomPlatform,
 	type = 'room',
 	config: Record<string, unknown> = {},
 ): Promise<string> {
@@ -95,7 +95,7 @@ export async function addRoom(
 }
 
 /** Binds a chat to an agent. */
-export async function bind(
+export async function bindChat(
 	gateway: Pick<TestGateway, 'request'>,
 	channel_id: string,
 	agent_id: string,
@@ -110,14 +110,14 @@ export async function bind(
 
 let rooms = 0
 
-export async function startRoom(): Promise<Room> {
+export async function startRoomPlatform(): Promise<RoomPlatform> {
 	const token = `room-token-${process.pid}-${String(++rooms).padStart(6, '0')}`
 	const feeds = new Map<string, { lines: string[]; readers: Set<ServerResponse> }>()
 	const places = new Map<string, string>()
 	const messages: (ShownMessage & { chat: string })[] = []
 	const calls: { chat: string; what: string }[] = []
 	const drafts: { chat: string; text: string }[] = []
-	const troubles: { chat: string; trouble: Trouble }[] = []
+	const troubles: { chat: string; trouble: RoomFault }[] = []
 	const stalled: { chat: string; resume: () => void }[] = []
 	const inProgress = new Map<string, string>()
 	const overlaps: string[] = []
@@ -207,7 +207,7 @@ export async function startRoom(): Promise<Room> {
 		let text = ''
 		for await (const piece of request.setEncoding('utf8')) text += String(piece)
 		if (what === 'known') {
-			room.known.push(JSON.parse(text) as Room['known'][number])
+			room.known.push(JSON.parse(text) as RoomPlatform['known'][number])
 			watch.check()
 			return void response.end('{}')
 		}
@@ -242,7 +242,7 @@ export async function startRoom(): Promise<Room> {
 		serve(request, response).catch(() => response.destroy())
 	})
 	const { url, stop } = await listenOnLoopback(server)
-	const room: Room = {
+	const room: RoomPlatform = {
 		url,
 		token,
 		place: (chat_id, type) => void places.set(chat_id, type),
