@@ -8,7 +8,7 @@ import { addAgent, addToken } from '../support/add.ts'
 import { arbitraryCharacter, arbitraryText } from '../support/arbitrary-text.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
-import { isProper, refused } from '../support/refused.ts'
+import { isProperResponse, assertError } from '../support/error-response.ts'
 import { openStream } from '../support/sse.ts'
 
 const gateway = await startGateway()
@@ -75,7 +75,7 @@ void t.test('a name has 1 to 64 allowed characters, and is case-sensitive', asyn
 		'hasOwnProperty',
 		'toString',
 	]) {
-		refused(t, await call('GET', `/v1/agents/${name}`), { status: 404, code: 'not_found' }, name)
+		assertError(t, await call('GET', `/v1/agents/${name}`), { status: 404, code: 'not_found' }, name)
 		t.equal((await make(name)).name, name)
 		t.equal((await call('GET', `/v1/agents/${name}`)).body.name, name)
 	}
@@ -116,7 +116,7 @@ void t.test('concurrent changes are all kept', async (t) => {
 void t.test('a second agent with the same name is refused', async (t) => {
 	await make('twice', { persona: 'First.' })
 	const second = await call('POST', '/v1/agents', { name: 'twice', persona: 'Second.' })
-	refused(t, second, { status: 409, code: 'already_exists', says: /"twice".*(another name|PATCH)/ })
+	assertError(t, second, { status: 409, code: 'already_exists', says: /"twice".*(another name|PATCH)/ })
 	t.equal((await call('GET', '/v1/agents/twice')).body.persona, 'First.')
 
 	const race = await Promise.all(Array.from({ length: 20 }, () => call('POST', '/v1/agents', { name: 'race' })))
@@ -129,8 +129,8 @@ void t.test('DELETE answers 204 without a body, and removes the agent', async (t
 	const reply = await call('DELETE', '/v1/agents/leaving')
 	t.equal(reply.status, 204)
 	t.equal(reply.body, '')
-	refused(t, await call('GET', '/v1/agents/leaving'), { status: 404, code: 'not_found', says: /"leaving"/ })
-	refused(t, await call('DELETE', '/v1/agents/leaving'), { status: 404, code: 'not_found' })
+	assertError(t, await call('GET', '/v1/agents/leaving'), { status: 404, code: 'not_found', says: /"leaving"/ })
+	assertError(t, await call('DELETE', '/v1/agents/leaving'), { status: 404, code: 'not_found' })
 	t.notOk((await call('GET', '/v1/agents')).body.some((one: { name: string }) => one.name === 'leaving'))
 })
 
@@ -152,15 +152,15 @@ void t.test('deleting an agent stops its runs, and a new agent with its name inh
 		await stream.waitFor((event) => event.run_id === run && event.event_type === 'run.stopped')
 	await stream.waitFor('agent.deleted')
 	for (const run of [done, paused, queued])
-		refused(t, await call('GET', `/v1/runs/${run}`), { status: 404, code: 'not_found' })
+		assertError(t, await call('GET', `/v1/runs/${run}`), { status: 404, code: 'not_found' })
 	for (const path of ['runs', 'history', 'questions'])
-		refused(t, await call('GET', `/v1/agents/reborn/${path}`), { status: 404, code: 'not_found' }, path)
+		assertError(t, await call('GET', `/v1/agents/reborn/${path}`), { status: 404, code: 'not_found' }, path)
 
 	await make('reborn')
 	for (const path of ['runs', 'history', 'questions'])
 		t.strictSame((await call('GET', `/v1/agents/reborn/${path}`)).body, [], path)
 	const answer = await call('POST', `/v1/agents/reborn/ask-responses/${asked.payload.question_id}`, { answer: 'yes' })
-	refused(t, answer, { status: 404, code: 'not_found' })
+	assertError(t, answer, { status: 404, code: 'not_found' })
 	const reading = await start('/tool memory.stm_read {"key":"colour"}')
 	const result = await stream.waitFor((event) => event.run_id === reading && event.event_type === 'primitive.result')
 	t.strictSame(JSON.parse(String(result.payload.result)), { key: 'colour', value: null })
@@ -231,7 +231,7 @@ async function refuses(
 	[what, field, says]: readonly [what: string, field: string, says: RegExp],
 ): Promise<void> {
 	const wanted = { status: 400, code: 'invalid_request', says, ...(field !== '' && { path: field }) }
-	refused(t, await call(method, path, body), wanted, what)
+	assertError(t, await call(method, path, body), wanted, what)
 }
 
 const create = ['POST', '/v1/agents'] as const
@@ -268,7 +268,7 @@ void t.test('an invalid persona, config or field is refused on creation', async 
 	for (const [what, config, ...error] of invalidConfigs) await refuses(t, create, { name, config }, [what, ...error])
 	await refuses(t, create, { name, colour: 'red' }, ['unknown', 'colour', /colour is not allowed/])
 	await refuses(t, create, { name, created_at: 'now' }, ['read-only', 'created_at', /not allowed/])
-	refused(t, await call('GET', '/v1/agents/bad'), { status: 404, code: 'not_found' })
+	assertError(t, await call('GET', '/v1/agents/bad'), { status: 404, code: 'not_found' })
 })
 
 void t.test('an invalid persona, config or field is refused on update, which changes nothing', async (t) => {
@@ -301,16 +301,16 @@ void t.test('values at the limits are accepted', async (t) => {
 void t.test('an update that makes the config too large is refused', async (t) => {
 	await make('growing', { config: { a: 'x'.repeat(40_000) } })
 	const reply = await call('PATCH', '/v1/agents/growing', { config: { b: 'x'.repeat(40_000) } })
-	refused(t, reply, { status: 400, code: 'invalid_request', says: /config is \d+ bytes .*at most 65536/ })
+	assertError(t, reply, { status: 400, code: 'invalid_request', says: /config is \d+ bytes .*at most 65536/ })
 	t.strictSame(Object.keys((await call('GET', '/v1/agents/growing')).body.config), ['a'])
 })
 
 void t.test('an unknown agent is 404 for every method, and an invalid name is 4xx', async (t) => {
 	for (const [method, body] of [['GET'], ['PATCH', { persona: 'x' }], ['DELETE']] as const) {
 		const reply = await call(method, '/v1/agents/nobody', body)
-		refused(t, reply, { status: 404, code: 'not_found', says: /there is no agent "nobody"/ }, method)
+		assertError(t, reply, { status: 404, code: 'not_found', says: /there is no agent "nobody"/ }, method)
 		for (const name of ['%00', 'a%2Fb', '%F0%9F%98%80', 'a'.repeat(65), 'a%20b', '..%2f..%2fetc'])
-			refused(
+			assertError(
 				t,
 				await call(method, `/v1/agents/${name}`, body),
 				{ status: 400, code: 'invalid_request', path: 'name' },
@@ -318,7 +318,7 @@ void t.test('an unknown agent is 404 for every method, and an invalid name is 4x
 			)
 		for (const name of ['%', '%E0%A4%A', '%zz', '%ff']) {
 			const odd = await call(method, `/v1/agents/${name}`, body)
-			t.ok(isProper(odd) && odd.status >= 400, `${method} ${name}: ${odd.status}`)
+			t.ok(isProperResponse(odd) && odd.status >= 400, `${method} ${name}: ${odd.status}`)
 		}
 	}
 })
@@ -338,7 +338,7 @@ void t.test('a body that is not a JSON object is refused', async (t) => {
 			'\u0000',
 			'NaN',
 		])
-			refused(
+			assertError(
 				t,
 				await call(method, path, text),
 				{ status: 400, code: 'invalid_request', says: /JSON/ },
@@ -346,7 +346,7 @@ void t.test('a body that is not a JSON object is refused', async (t) => {
 			)
 		for (const text of ['', 'null', '[]', '[{"name":"a"}]', '"ada"', '7', 'true']) {
 			const reply = await call(method, path, text)
-			refused(
+			assertError(
 				t,
 				reply,
 				{ status: 400, code: 'invalid_request', says: /object|required/, path: '' },
@@ -354,29 +354,29 @@ void t.test('a body that is not a JSON object is refused', async (t) => {
 			)
 		}
 		const broken = await call(method, path, Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]))
-		refused(t, broken, { status: 400, code: 'invalid_request' }, 'not UTF-8')
+		assertError(t, broken, { status: 400, code: 'invalid_request' }, 'not UTF-8')
 	}
 })
 
 void t.test('a body over 1 MiB is refused, and one of 1 MiB is validated', async (t) => {
 	const withLength = (bytes: number): string => JSON.stringify({ name: 'x'.repeat(bytes - 11) })
 	const over = await call('POST', '/v1/agents', withLength(1024 * 1024 + 1))
-	refused(t, over, { status: 413, code: 'payload_too_large', says: /at most 1 MiB; upload files/ })
-	refused(t, await call('POST', '/v1/agents', withLength(1024 * 1024)), {
+	assertError(t, over, { status: 413, code: 'payload_too_large', says: /at most 1 MiB; upload files/ })
+	assertError(t, await call('POST', '/v1/agents', withLength(1024 * 1024)), {
 		status: 400,
 		code: 'invalid_request',
 		path: 'name',
 	})
 	const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024, ' '))
 	const packed = await call('POST', '/v1/agents', bomb, { headers: { 'content-encoding': 'gzip' } })
-	refused(
+	assertError(
 		t,
 		packed,
 		{ status: 413, code: 'payload_too_large', says: /at most 1 MiB/ },
 		'a small body that decompresses to a large one',
 	)
 	const garbage = await call('POST', '/v1/agents', 'no gzip', { headers: { 'content-encoding': 'gzip' } })
-	refused(t, garbage, { status: 400, code: 'invalid_request' }, 'a body that does not match its content-encoding')
+	assertError(t, garbage, { status: 400, code: 'invalid_request' }, 'a body that does not match its content-encoding')
 })
 
 void t.test('a body with another content type, or none, is refused', async (t) => {
@@ -389,14 +389,14 @@ void t.test('a body with another content type, or none, is refused', async (t) =
 		'application/jsonp',
 	]) {
 		const reply = await call('POST', '/v1/agents', text, { headers: { 'content-type': type } })
-		refused(t, reply, { status: 415, code: 'unsupported_media_type' }, type)
+		assertError(t, reply, { status: 415, code: 'unsupported_media_type' }, type)
 	}
 	const nonsense = await call('POST', '/v1/agents', text, { headers: { 'content-type': 'nonsense' } })
-	refused(t, nonsense, { status: 400, code: 'invalid_request', says: /content-type/ })
+	assertError(t, nonsense, { status: 400, code: 'invalid_request', says: /content-type/ })
 	const response = await fetch(`${gateway.url}/v1/agents`, { method: 'POST', body: new TextEncoder().encode(text) })
 	const untyped = { status: response.status, headers: response.headers, body: await response.json() }
-	refused(t, untyped, { status: 415, code: 'unsupported_media_type', says: /content-type: application\/json/ })
-	refused(t, await call('GET', '/v1/agents/typed'), { status: 404, code: 'not_found' })
+	assertError(t, untyped, { status: 415, code: 'unsupported_media_type', says: /content-type: application\/json/ })
+	assertError(t, await call('GET', '/v1/agents/typed'), { status: 404, code: 'not_found' })
 	const charset = await call('POST', '/v1/agents', text, {
 		headers: { 'content-type': 'application/json; charset=utf-8' },
 	})
@@ -407,12 +407,12 @@ void t.test('JSON nested deeper than 64 levels is refused, and less deep JSON is
 	const nested = (levels: number): string => `{"name":"deep","config":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`
 	for (const levels of [70, 5_000, 400_000]) {
 		const reply = await call('POST', '/v1/agents', nested(levels))
-		refused(t, reply, { status: 400, code: 'invalid_request', says: /64 levels|JSON/ }, `${levels} levels`)
+		assertError(t, reply, { status: 400, code: 'invalid_request', says: /64 levels|JSON/ }, `${levels} levels`)
 	}
 	t.equal((await call('POST', '/v1/agents', nested(50))).status, 201)
 	t.match(JSON.stringify((await call('GET', '/v1/agents/deep')).body.config), `${'['.repeat(50)}${']'.repeat(50)}`)
 	const wide = `{"name":"wide","config":{"a":[${'0,'.repeat(150_000)}0]}}`
-	refused(t, await call('POST', '/v1/agents', wide), { status: 400, code: 'invalid_request', says: /values|bytes/ })
+	assertError(t, await call('POST', '/v1/agents', wide), { status: 400, code: 'invalid_request', says: /values|bytes/ })
 })
 
 void t.test('all errors of a body are listed, but of very many unknown fields only the first', async (t) => {
@@ -421,7 +421,7 @@ void t.test('all errors of a body are listed, but of very many unknown fields on
 	const few = await call('POST', '/v1/agents', { name: 'ada lovelace', ...keys(3) })
 	t.equal(few.body.errors.length, 4)
 	const many = await call('POST', '/v1/agents', { name: 'many', ...keys(50_000) })
-	refused(t, many, { status: 400, code: 'invalid_request', says: /^k0 is not allowed$/ })
+	assertError(t, many, { status: 400, code: 'invalid_request', says: /^k0 is not allowed$/ })
 })
 
 void t.test('keys such as __proto__ pollute no prototype', async (t) => {
@@ -434,7 +434,7 @@ void t.test('keys such as __proto__ pollute no prototype', async (t) => {
 			'{"name":"proto","config":{"__proto__":{"polluted":true}}}',
 			'{"name":"proto","constructor":{"prototype":{"polluted":true}}}',
 		]) {
-			refused(t, await call(method, path, text), { status: 400, code: 'invalid_request' }, `${method} ${text}`)
+			assertError(t, await call(method, path, text), { status: 400, code: 'invalid_request' }, `${method} ${text}`)
 		}
 	}
 	t.notOk('polluted' in {})
@@ -468,7 +468,7 @@ void t.test('an unsupported method is refused', async (t) => {
 		['POST', '/v1/agents/ada/history'],
 	] as const) {
 		const reply = await call(method, path, method === 'GET' ? undefined : {})
-		t.ok(isProper(reply), `${method} ${path}`)
+		t.ok(isProperResponse(reply), `${method} ${path}`)
 		t.ok(reply.status === 404 || reply.status === 405, `${method} ${path}: ${reply.status}`)
 	}
 	t.equal((await call('GET', '/v1/agents/ada')).status, 200)
@@ -489,7 +489,7 @@ void t.test('each operation requires its scope', async (t) => {
 	] as const) {
 		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
 		const reply = await call(method, path, body, { token: wrong })
-		refused(t, reply, { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		assertError(t, reply, { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
 		const allowed = await call(method, path, body, { token: right })
 		t.ok(allowed.status < 300, `${method} ${path} with ${scope}: ${allowed.status}`)
 	}
@@ -589,6 +589,6 @@ void t.test('PATCH accepts or properly refuses any body, and stores what it retu
 })
 
 function assertRefused(reply: Reply<Answer>): false {
-	assert.ok(isProper(reply) && reply.status >= 400, `answered with ${reply.status}`)
+	assert.ok(isProperResponse(reply) && reply.status >= 400, `answered with ${reply.status}`)
 	return false
 }

@@ -10,7 +10,7 @@ import { isOnCluster } from '../support/nats.ts'
 import { operationsOf } from '../support/openapi.ts'
 import type { Described } from '../support/openapi.ts'
 import { spawnGateway } from '../support/process.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -35,11 +35,11 @@ void t.test('in loopback mode', async (t) => {
 	})
 	await t.test('a token of a local caller is validated, and its scopes apply', async (t) => {
 		t.equal((await gateway.request('GET', '/v1/agents', { token })).status, 200)
-		refused(t, await gateway.request('POST', '/v1/agents', { token, body: { name: 'bob' } }), {
+		assertError(t, await gateway.request('POST', '/v1/agents', { token, body: { name: 'bob' } }), {
 			status: 403,
 			code: 'forbidden',
 		})
-		refused(t, await gateway.request('GET', '/v1/agents', { token: unknownToken }), {
+		assertError(t, await gateway.request('GET', '/v1/agents', { token: unknownToken }), {
 			status: 401,
 			code: 'unauthorized',
 		})
@@ -47,7 +47,7 @@ void t.test('in loopback mode', async (t) => {
 	await t.test('a caller that is not local needs a token, and nothing else', async (t) => {
 		const headers = { 'x-forwarded-for': '192.0.2.7' }
 		const reply = await gateway.request('GET', '/v1/agents', { headers })
-		refused(t, reply, { status: 401, code: 'unauthorized', says: /send a token.*proxy/ })
+		assertError(t, reply, { status: 401, code: 'unauthorized', says: /send a token.*proxy/ })
 		t.equal(reply.headers.get('www-authenticate'), 'Bearer')
 		t.equal((await gateway.request('GET', '/v1/agents', { headers, token })).status, 200)
 	})
@@ -59,7 +59,7 @@ void t.test('in token mode', async (t) => {
 
 	await t.test('every request needs a token', async (t) => {
 		const reply = await gateway.request('GET', '/v1/agents')
-		refused(t, reply, { status: 401, code: 'unauthorized', says: /auth_mode is token/ })
+		assertError(t, reply, { status: 401, code: 'unauthorized', says: /auth_mode is token/ })
 		t.equal(reply.headers.get('www-authenticate'), 'Bearer')
 		t.equal((await gateway.request('GET', '/v1/agents', { token: admin })).status, 200)
 	})
@@ -78,7 +78,7 @@ void t.test('in token mode', async (t) => {
 		]
 		for (const authorization of invalid) {
 			const reply = await gateway.request('GET', '/v1/agents', { headers: { authorization } })
-			refused(t, reply, { status: 401, code: 'unauthorized' })
+			assertError(t, reply, { status: 401, code: 'unauthorized' })
 			t.equal(reply.headers.get('www-authenticate'), 'Bearer error="invalid_token"')
 		}
 	})
@@ -89,7 +89,7 @@ void t.test('in token mode', async (t) => {
 	})
 	await t.test('the token is checked before the body is parsed', async (t) => {
 		const reply = await gateway.request('POST', '/v1/agents', { body: '{"name":' })
-		refused(t, reply, { status: 401, code: 'unauthorized' })
+		assertError(t, reply, { status: 401, code: 'unauthorized' })
 	})
 })
 
@@ -113,7 +113,7 @@ void t.test('each operation accepts its own scope and *, and no other', async (t
 	for (const { path, method, scope } of guarded) {
 		const { only = '', others = '' } = tokens.get(scope) ?? {}
 		const reply = await callRoute(gateway, method, path, others)
-		refused(
+		assertError(
 			t,
 			reply,
 			{ status: 403, code: 'forbidden', says: new RegExp(`needs the scope ${RegExp.escape(scope)};`) },
@@ -139,7 +139,7 @@ void t.test('failed attempts', async (t) => {
 	await t.test('after ten in a minute, the next ones get 429 with the time to wait', async (t) => {
 		for (let n = 0; n < 10; n++) t.equal((await bad()).status, 401)
 		const reply = await bad()
-		refused(t, reply, { status: 429, code: 'rate_limited', says: /wait \d+ s/ })
+		assertError(t, reply, { status: 429, code: 'rate_limited', says: /wait \d+ s/ })
 		const seconds = Number(reply.headers.get('retry-after'))
 		t.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, `retry-after ${seconds}`)
 	})
@@ -160,7 +160,7 @@ void t.test('guesses of the set-up code count as failed attempts, which do not a
 			headers: { 'x-forwarded-for': '192.0.2.7', 'x-setup-code': 'guess' },
 		})
 	for (let n = 0; n < 10; n++) t.equal((await guess()).status, 401)
-	refused(t, await guess(), { status: 429, code: 'rate_limited' })
+	assertError(t, await guess(), { status: 429, code: 'rate_limited' })
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'a local caller is not affected')
 })
 
@@ -211,7 +211,7 @@ void t.test('a change of auth_mode applies at once, and ends the streams of call
 	const reloaded = withToken.waitFor('config.reloaded')
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'auth_mode: token\n')
 	await reloaded
-	refused(t, await gateway.request('GET', '/v1/agents'), {
+	assertError(t, await gateway.request('GET', '/v1/agents'), {
 		status: 401,
 		code: 'unauthorized',
 		says: /auth_mode is token/,

@@ -4,7 +4,7 @@ import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
 import { addChannel, loopFiles, openLoop, secretOf, stands, until } from '../support/loop.ts'
-import { isProper, refused } from '../support/refused.ts'
+import { isProperResponse, assertError } from '../support/error-response.ts'
 
 const loop = openLoop()
 const gateway = await startGateway({
@@ -82,7 +82,7 @@ void t.test('channels are listed in the order of their creation, until they are 
 		['GET', '/bindings'],
 		['DELETE', '/bindings/x'],
 	] as const)
-		refused(
+		assertError(
 			t,
 			await call(method, `/v1/channels/${second}${path}`, method === 'PATCH' ? {} : undefined),
 			{ status: 404, code: 'not_found', says: /no channel/ },
@@ -96,7 +96,7 @@ void t.test('exactly one of many concurrent deletions answers 200', async (t) =>
 	const replies = await Promise.all(Array.from({ length: 8 }, () => call('DELETE', `/v1/channels/${id}`)))
 	t.equal(replies.filter(({ status }) => status === 200).length, 1)
 	for (const reply of replies.filter(({ status }) => status !== 200))
-		refused(t, reply, { status: 404, code: 'not_found' })
+		assertError(t, reply, { status: 404, code: 'not_found' })
 	const events = (await call('GET', '/v1/audit?event_type=channel.deleted')).body.events
 	t.equal(events.filter((one: Answer) => one.payload.channel_id === id).length, 1)
 })
@@ -145,26 +145,26 @@ void t.test('an invalid request is refused, naming the field', async (t) => {
 		[{ ...good, config: { volume: '3' } }, 'config.volume', /number/],
 		[{ ...good, config: { big: 'x'.repeat(65_536) } }, 'config', /65536/],
 	] as const)
-		refused(
+		assertError(
 			t,
 			await call('POST', '/v1/channels', body),
 			{ status: 400, code: 'invalid_request', says, path },
 			JSON.stringify(body).slice(0, 80),
 		)
 	for (const raw of ['', 'null', '[]', '{', '"x"', '{"type":"loop","__proto__":{"bot_token_ref":"GOOD_TOKEN"}}'])
-		refused(t, await call('POST', '/v1/channels', raw), { status: 400, code: 'invalid_request' }, raw)
+		assertError(t, await call('POST', '/v1/channels', raw), { status: 400, code: 'invalid_request' }, raw)
 	for (const method of ['PUT', 'PATCH'])
-		t.ok(isProper(await call(method, '/v1/channels', {})), `${method} /v1/channels`)
+		t.ok(isProperResponse(await call(method, '/v1/channels', {})), `${method} /v1/channels`)
 	t.strictSame((await call('GET', '/v1/channels')).body, before)
 })
 
 void t.test('unknown ids are 404, and ids that are too long 400', async (t) => {
 	for (const id of ['nothing', 'pair', '%00', '..%2f..', '__proto__', 'x'.repeat(64), '0'.repeat(36)])
-		refused(t, await call('GET', `/v1/channels/${id}`), { status: 404, code: 'not_found' }, id)
-	refused(t, await call('GET', `/v1/channels/${'x'.repeat(65)}`), { status: 400, code: 'invalid_request' })
+		assertError(t, await call('GET', `/v1/channels/${id}`), { status: 404, code: 'not_found' }, id)
+	assertError(t, await call('GET', `/v1/channels/${'x'.repeat(65)}`), { status: 400, code: 'invalid_request' })
 	const id = await addChannel(gateway, 'odd-ids-token')
 	for (const binding of ['nothing', '%00', '__proto__', '0'.repeat(36)])
-		refused(
+		assertError(
 			t,
 			await call('DELETE', `/v1/channels/${id}/bindings/${binding}`),
 			{ status: 404, code: 'not_found', says: /no binding/ },
@@ -183,7 +183,7 @@ void t.test('concurrent requests do not exceed channels.max_channels', async (t)
 	t.equal(channels.length, 12)
 	t.equal(made.length, 12)
 	for (const reply of replies.filter(({ status }) => status !== 201))
-		refused(t, reply, { status: 409, code: 'conflict', says: /max_channels/ })
+		assertError(t, reply, { status: 409, code: 'conflict', says: /max_channels/ })
 	for (const { body } of made) await remove(body.id)
 })
 
@@ -219,7 +219,7 @@ void t.test('PATCH changes only the supplied fields, and reconnects', async (t) 
 		[{ config: { bot_token_secret_ref: null } }, 'config.bot_token_secret_ref'],
 		[{ type: 'loop' }, 'type'],
 	] as const)
-		refused(
+		assertError(
 			t,
 			await call('PATCH', `/v1/channels/${id}`, body),
 			{ status: 400, code: 'invalid_request', path },
@@ -254,13 +254,13 @@ void t.test('reading requires channels:read, and changing channels:write', async
 	for (const [method, path, scope, body] of rows) {
 		const [right, wrong] = scope === 'channels:read' ? [reader, writer] : [writer, reader]
 		for (const { token } of [wrong, other])
-			refused(
+			assertError(
 				t,
 				await call(method, path, body, { token }),
 				{ status: 403, code: 'forbidden', says: new RegExp(scope) },
 				`${method} ${path}`,
 			)
-		refused(
+		assertError(
 			t,
 			await call(method, path, body, { headers: { 'x-forwarded-for': '192.0.2.7' } }),
 			{ status: 401, code: 'unauthorized' },
@@ -280,8 +280,8 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 		call('POST', '/v1/channels', { type: 'loop', bot_token_ref, config }, by)
 
 	for (const ref of ['FOR_OTHERS', 'UNLABELLED'])
-		refused(t, await make(ref), { status: 403, code: 'forbidden', says: /policy_label.*scope "\*"/ }, ref)
-	refused(t, await make('NOBODY'), { status: 400, code: 'invalid_request', path: 'bot_token_ref' })
+		assertError(t, await make(ref), { status: 403, code: 'forbidden', says: /policy_label.*scope "\*"/ }, ref)
+	assertError(t, await make('NOBODY'), { status: 400, code: 'invalid_request', path: 'bot_token_ref' })
 	for (const api_root of [
 		'https://evil.example.com',
 		'https://bots.example.com.evil.example',
@@ -291,7 +291,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 		'http://169.254.169.254',
 		'http://127.0.0.1:8081',
 	])
-		refused(
+		assertError(
 			t,
 			await make('FOR_CHANNELS', { api_root }),
 			{ status: 403, code: 'forbidden', says: /channels\.allowed_api_roots/ },
@@ -305,7 +305,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 		['__proto__x', {}],
 		['bot_token_ref', 'FOR_OTHERS'],
 	] as const)
-		refused(
+		assertError(
 			t,
 			await make('FOR_CHANNELS', { answer: 'all', [key]: value }),
 			{ status: 403, code: 'forbidden', says: new RegExp(`^config\\.${key} requires the scope "\\*"`) },
@@ -343,7 +343,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 		{ config: { homeserver: 'https://evil.example.com' } },
 		{ bot_token_ref: 'FOR_OTHERS' },
 	])
-		refused(
+		assertError(
 			t,
 			await call('PATCH', `/v1/channels/${trusted}`, body, { token }),
 			{ status: 403, code: 'forbidden' },

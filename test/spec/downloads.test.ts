@@ -5,8 +5,8 @@ import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
-import { refused } from '../support/refused.ts'
-import type { Refusal } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
+import type { ExpectedError } from '../support/error-response.ts'
 import { skillText } from '../support/skills.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -30,7 +30,7 @@ t.teardown(async () => {
 })
 for (const name of ['ada', 'bob']) await gateway.request('POST', '/v1/agents', { body: { name } })
 
-const downloads: Record<string, { busy: Refusal; fetch(agent: string, path: string): Promise<Reply<Answer>> }> = {
+const downloads: Record<string, { busy: ExpectedError; fetch(agent: string, path: string): Promise<Reply<Answer>> }> = {
 	'a skill': {
 		busy: { status: 429, code: 'rate_limited', says: /8 skills are already being downloaded/ },
 		fetch: (agent, path) =>
@@ -50,7 +50,7 @@ for (const [what, { fetch, busy }] of Object.entries(downloads)) {
 		slow.length = 0
 		const waiting = Array.from({ length: LIMIT }, () => fetch('ada', '/slow'))
 		await eventually(() => slow.length === LIMIT)
-		refused(t, await fetch('ada', '/fast'), busy)
+		assertError(t, await fetch('ada', '/fast'), busy)
 		t.match(await fetch('bob', '/fast'), { status: what === 'a skill' ? 201 : 200 })
 		for (const response of slow) response.writeHead(404).end()
 		for (const reply of await Promise.all(waiting)) t.equal(reply.status, 400)

@@ -11,7 +11,7 @@ import type { EventEnvelope } from '../../core/store/ports.ts'
 import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
 import { startTimerClock } from '../support/timer-clock.ts'
@@ -336,7 +336,7 @@ void t.test('the event stream', async (t) => {
 		]
 		for (const [query, path, says] of invalid) {
 			const reply = await gateway.request('GET', `/v1/events/stream?${query}`)
-			refused(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
+			assertError(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
 		}
 	})
 
@@ -422,10 +422,10 @@ void t.test('access to events', async (t) => {
 	for (const path of ['/v1/events/stream', '/v1/audit']) {
 		await t.test(`${path} requires the scope events:read`, async (t) => {
 			const missing = await gateway.request('GET', path)
-			refused(t, missing, { status: 401, code: 'unauthorized' })
+			assertError(t, missing, { status: 401, code: 'unauthorized' })
 			t.match(missing.headers.get('www-authenticate'), /^Bearer/)
 			const wrong = await gateway.request('GET', path, { token: other.token })
-			refused(t, wrong, { status: 403, code: 'forbidden', says: /events:read/ })
+			assertError(t, wrong, { status: 403, code: 'forbidden', says: /events:read/ })
 			for (const { token } of [reader, admin]) {
 				const stream = await openStream(url, { path, token })
 				t.equal(stream.status, 200)
@@ -444,7 +444,7 @@ void t.test('access to events', async (t) => {
 		t.ok(time.passed() < 1_000, `${time.passed()} ms after it was revoked`)
 		t.match(ending[0]?.comments.at(-1), /no longer valid/)
 		const again = await gateway.request('GET', '/v1/events/stream', { token: revoked.token })
-		refused(t, again, { status: 401, code: 'unauthorized' })
+		assertError(t, again, { status: 401, code: 'unauthorized' })
 		await addToken(gateway, ['events:read'], { by })
 		await staying.waitFor('token.created')
 		staying.close()
@@ -542,7 +542,7 @@ void t.test('the audit log', async (t) => {
 		]
 		for (const [query, path, says] of invalid) {
 			const reply = await gateway.request('GET', `/v1/audit?${query}`)
-			refused(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
+			assertError(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
 		}
 	})
 })

@@ -11,7 +11,7 @@ import { isOnCluster } from '../support/nats.ts'
 import { changeHeartbeats } from '../support/heartbeats.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { providersAt } from '../support/providers.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
@@ -133,14 +133,18 @@ void t.test('a heartbeat is created, listed and deleted', async (t) => {
 	t.equal(gone.status, 200)
 	t.strictSame(gone.body, { id, status: 'deleted' })
 	t.match((await stream.waitFor('heartbeat.deleted')).payload, { heartbeat_id: id })
-	refused(t, await lister.remove(id), { status: 404, code: 'not_found', says: new RegExp(`"${id}".*${cron.body.id}`) })
+	assertError(t, await lister.remove(id), {
+		status: 404,
+		code: 'not_found',
+		says: new RegExp(`"${id}".*${cron.body.id}`),
+	})
 	t.strictSame(await lister.list(), [cron.body, utc.body])
 
 	const other = await heartbeatsOf(shared, 'other')
-	refused(t, await other.remove(cron.body.id), { status: 404, code: 'not_found', says: /it has none/ })
+	assertError(t, await other.remove(cron.body.id), { status: 404, code: 'not_found', says: /it has none/ })
 	t.equal((await lister.list()).length, 2)
 	for (const method of ['GET', 'POST'])
-		refused(
+		assertError(
 			t,
 			await shared.request(
 				method,
@@ -183,7 +187,7 @@ void t.test('an invalid schedule is refused with the reason', async (t) => {
 		[{ every: '1h', prompt: 'x'.repeat(102_401) }, 'prompt', /102400/],
 	] as const) {
 		const reply = await picky.post({ prompt: 'hello', ...fields })
-		refused(t, reply, { status: 400, code: 'invalid_request', says, path }, JSON.stringify(fields).slice(0, 60))
+		assertError(t, reply, { status: 400, code: 'invalid_request', says, path }, JSON.stringify(fields).slice(0, 60))
 	}
 	t.strictSame(await picky.list(), [])
 })
@@ -193,7 +197,7 @@ void t.test('an agent has at most heartbeats.max_per_agent, and a new agent with
 	const replies = await Promise.all(Array.from({ length: 12 }, () => full.post({ every: '1h', prompt: 'hello' })))
 	t.equal(replies.filter(({ status }) => status === 200).length, 4)
 	for (const reply of replies.filter(({ status }) => status !== 200))
-		refused(t, reply, { status: 409, code: 'conflict', says: /4 heartbeats.*max_per_agent/ })
+		assertError(t, reply, { status: 409, code: 'conflict', says: /4 heartbeats.*max_per_agent/ })
 	await shared.request('DELETE', '/v1/agents/full')
 	const recreated = await heartbeatsOf(shared, 'full')
 	t.strictSame(await recreated.list(), [])
@@ -220,7 +224,7 @@ void t.test('reading requires agents:read, and changing agents:write', async (t)
 		['POST', path, other],
 		['DELETE', `${path}/${made.body.id}`, reader],
 	] as const)
-		refused(
+		assertError(
 			t,
 			await gateway.request(method, where, { token, ...(method === 'POST' && { body }) }),
 			{ status: 403, code: 'forbidden', says: /agents:(read|write)/ },
@@ -506,9 +510,9 @@ void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 		[{ prompt: '' }, 'prompt', /empty/],
 		[{ paused: 'yes' }, 'paused', /boolean/],
 	] as const)
-		refused(t, await patch(body), { status: 400, code: 'invalid_request', says, path }, JSON.stringify(body))
+		assertError(t, await patch(body), { status: 400, code: 'invalid_request', says, path }, JSON.stringify(body))
 	t.strictSame(await changer.list(), [resumed.body], 'nothing has changed')
-	refused(t, await shared.request('PATCH', `${changer.path}/none`, { body: { paused: true } }), {
+	assertError(t, await shared.request('PATCH', `${changer.path}/none`, { body: { paused: true } }), {
 		status: 404,
 		code: 'not_found',
 	})
@@ -521,7 +525,7 @@ void t.test('a paused heartbeat does not fire, and continues when it is resumed'
 	t.teardown(() => gateway.stop())
 	const ada = await heartbeatsOf(gateway, 'ada')
 	const patch = (body: unknown) => gateway.request('PATCH', `${ada.path}/${id}`, { body })
-	refused(t, await patch({ paused: false }), {
+	assertError(t, await patch({ paused: false }), {
 		status: 400,
 		code: 'invalid_request',
 		says: /passed while it was paused/,

@@ -4,7 +4,7 @@ import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
 import { add, freePort, isRunning, servers, startEverything, stdio, until } from '../support/mcp.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 
 const allowed = [process.execPath, servers.fixture, '--listed']
@@ -69,7 +69,7 @@ void t.test('a stdio server is added, listed, read and removed', async (t) => {
 			`/v1/agents/ada/mcp/${id}${path}`,
 			method === 'PATCH' ? { enabled: true } : undefined,
 		)
-		refused(t, reply, { status: 404, code: 'not_found', says: /no MCP server/ }, `${method} ${path}`)
+		assertError(t, reply, { status: 404, code: 'not_found', says: /no MCP server/ }, `${method} ${path}`)
 	}
 	await ada.stream.waitFor('mcp.removed')
 	t.strictSame(
@@ -136,14 +136,18 @@ void t.test('an invalid server is refused', async (t) => {
 	]
 	for (const [body, path, says] of invalid) {
 		const reply = await call('POST', '/v1/agents/cleo/mcp', body)
-		refused(t, reply, { status: 400, code: 'invalid_request', path, ...(says && { says }) }, JSON.stringify(body))
+		assertError(t, reply, { status: 400, code: 'invalid_request', path, ...(says && { says }) }, JSON.stringify(body))
 	}
-	refused(t, await call('POST', '/v1/agents/cleo/mcp', { ...web, url: 'http://169.254.169.254/' }), {
+	assertError(t, await call('POST', '/v1/agents/cleo/mcp', { ...web, url: 'http://169.254.169.254/' }), {
 		status: 400,
 		code: 'address_refused',
 	})
-	refused(t, await call('POST', '/v1/agents/nobody/mcp', valid), { status: 404, code: 'not_found', says: /"nobody"/ })
-	refused(t, await call('GET', '/v1/agents/nobody/mcp'), { status: 404, code: 'not_found' })
+	assertError(t, await call('POST', '/v1/agents/nobody/mcp', valid), {
+		status: 404,
+		code: 'not_found',
+		says: /"nobody"/,
+	})
+	assertError(t, await call('GET', '/v1/agents/nobody/mcp'), { status: 404, code: 'not_found' })
 	t.strictSame((await call('GET', '/v1/agents/cleo/mcp')).body, [])
 })
 
@@ -152,12 +156,12 @@ void t.test('concurrent requests add one server per name, and at most mcp.max_pe
 	const same = await Promise.all(Array.from({ length: 5 }, () => dora.call('mcp', stdio('own', servers.fixture))))
 	t.equal(same.filter((reply) => reply.status === 201).length, 1)
 	for (const reply of same.filter((one) => one.status !== 201)) {
-		refused(t, reply, { status: 409, code: 'already_exists', says: /already has an MCP server "own"/ })
+		assertError(t, reply, { status: 409, code: 'already_exists', says: /already has an MCP server "own"/ })
 	}
 	const more = await Promise.all(['a', 'b', 'c', 'd'].map((name) => dora.call('mcp', stdio(name, servers.fixture))))
 	t.equal(more.filter((reply) => reply.status === 201).length, 2)
 	const full = more.find((one) => one.status !== 201)
-	refused(t, full as Reply<Answer>, { status: 409, code: 'conflict', says: /mcp\.max_per_agent/ })
+	assertError(t, full as Reply<Answer>, { status: 409, code: 'conflict', says: /mcp\.max_per_agent/ })
 
 	const [first] = (await dora.call('mcp')).body
 	await call('DELETE', `/v1/agents/dora/mcp/${first.id}`)
@@ -172,7 +176,7 @@ void t.test('each route requires its scope', async (t) => {
 	const path = '/v1/agents/emma/mcp'
 	for (const route of [path, `${path}/${id}`]) {
 		t.equal((await call('GET', route, undefined, { token: reader })).status, 200)
-		refused(t, await call('GET', route, undefined, { token: writer }), {
+		assertError(t, await call('GET', route, undefined, { token: writer }), {
 			status: 403,
 			code: 'forbidden',
 			says: /agents:read/,
@@ -187,7 +191,7 @@ void t.test('each route requires its scope', async (t) => {
 	]
 	for (const [method, route, body] of writes) {
 		const reply = await call(method, route, body, { token: reader })
-		refused(t, reply, { status: 403, code: 'forbidden', says: /agents:write/ }, `${method} ${route}`)
+		assertError(t, reply, { status: 403, code: 'forbidden', says: /agents:write/ }, `${method} ${route}`)
 	}
 	t.equal((await call('DELETE', `${path}/${id}`, undefined, { token: writer })).status, 204)
 })
@@ -205,7 +209,7 @@ void t.test('a caller without the scope * can start only listed command lines', 
 		[{ ...stdio('own', servers.fixture, '--listed', '--with-env'), env: { PATH: '/tmp' } }, /setting env/],
 	]
 	for (const [at, [body, says]] of refusals.entries()) {
-		refused(t, await post(body), { status: 403, code: 'forbidden', says }, JSON.stringify(body))
+		assertError(t, await post(body), { status: 403, code: 'forbidden', says }, JSON.stringify(body))
 		const { payload } = await fay.stream.waitFor('security.violation', at + 1)
 		t.match(payload, { reason: 'mcp_refused', message: says, transport: 'stdio' })
 	}
@@ -220,11 +224,11 @@ void t.test('a caller without the scope * can use only public addresses and list
 	const post = (address: string) =>
 		call('POST', '/v1/agents/gil/mcp', { name: 'web', transport: 'http', url: address }, { token })
 	for (const address of [url, url.replace('127.0.0.1', '[::1]'), 'http://10.0.0.1/mcp', 'http://2130706433/']) {
-		refused(t, await post(address), { status: 403, code: 'forbidden', says: /mcp\.allowed_hosts/ }, address)
+		assertError(t, await post(address), { status: 403, code: 'forbidden', says: /mcp\.allowed_hosts/ }, address)
 	}
 	t.equal((await gil.stream.waitFor('security.violation', 4)).payload.reason, 'mcp_refused')
 	const metadata = await post('http://169.254.169.254/latest/meta-data/')
-	refused(t, metadata, { status: 400, code: 'address_refused' }, 'refused for every caller')
+	assertError(t, metadata, { status: 400, code: 'address_refused' }, 'refused for every caller')
 	const local = await post(url.replace('127.0.0.1', 'localhost'))
 	t.match(local.body, { status: 'connected' }, 'the operator has listed localhost')
 })
@@ -244,10 +248,10 @@ void t.test('a server is switched off and on, and restarted', async (t) => {
 	t.strictSame([off.status, off.body.status], [200, 'disabled'])
 	t.notOk(isRunning(second))
 	t.match((await call('GET', path)).body, { pid: null, connected_at: null, status_detail: /switched off/ })
-	refused(t, await call('POST', `${path}/restart`), { status: 409, code: 'conflict', says: /enabled: true/ })
+	assertError(t, await call('POST', `${path}/restart`), { status: 409, code: 'conflict', says: /enabled: true/ })
 	const on = await call('PATCH', path, { enabled: true })
 	t.strictSame([on.status, on.body.status], [200, 'connected'])
-	refused(t, await call('PATCH', path, {}), { status: 400, code: 'invalid_request', path: 'enabled' })
+	assertError(t, await call('PATCH', path, {}), { status: 400, code: 'invalid_request', path: 'enabled' })
 })
 
 void t.test('a server that cannot be connected shows the reason', async (t) => {

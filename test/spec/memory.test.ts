@@ -5,7 +5,7 @@ import { addAgent, addToken } from '../support/add.ts'
 import { arbitraryText } from '../support/arbitrary-text.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
-import { isProper, refused } from '../support/refused.ts'
+import { isProperResponse, assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 
@@ -79,7 +79,7 @@ void t.test('limit is 10 by default and 1 to 100', async (t) => {
 	t.equal((await search('many', 'garden', '&limit=3')).body.length, 3)
 	t.equal((await search('many', 'garden', '&limit=100')).body.length, 12)
 	for (const limit of ['0', '101', '-1', '1.5', 'x', '']) {
-		refused(t, await search('many', 'garden', `&limit=${limit}`), {
+		assertError(t, await search('many', 'garden', `&limit=${limit}`), {
 			status: 400,
 			code: 'invalid_request',
 			path: 'limit',
@@ -90,11 +90,11 @@ void t.test('limit is 10 by default and 1 to 100', async (t) => {
 void t.test('an invalid search is refused', async (t) => {
 	await make('strict')
 	const bad = { status: 400, code: 'invalid_request', path: 'q' }
-	refused(t, await gateway.request('GET', '/v1/agents/strict/memory/search'), bad, 'no q')
-	refused(t, await search('strict', ''), bad, 'an empty q')
-	refused(t, await search('strict', 'x'.repeat(4_001)), bad, 'a long q')
-	refused(t, await search('strict', 'a', '&q=b'), bad, 'two of them')
-	refused(t, await search('strict', 'a', '&colour=red'), { ...bad, path: 'colour' }, 'an unknown parameter')
+	assertError(t, await gateway.request('GET', '/v1/agents/strict/memory/search'), bad, 'no q')
+	assertError(t, await search('strict', ''), bad, 'an empty q')
+	assertError(t, await search('strict', 'x'.repeat(4_001)), bad, 'a long q')
+	assertError(t, await search('strict', 'a', '&q=b'), bad, 'two of them')
+	assertError(t, await search('strict', 'a', '&colour=red'), { ...bad, path: 'colour' }, 'an unknown parameter')
 	t.strictSame((await search('strict', 'x'.repeat(4_000))).body, [])
 	for (const q of ['?', '  ', '"', 'AND OR NOT', '*', '\u0000', '😀', "';--", '%', '`${x}`', '中']) {
 		t.equal((await search('strict', q)).status, 200, JSON.stringify(q))
@@ -129,7 +129,7 @@ void t.test('an operator stores, lists and deletes memories, page by page', asyn
 
 	const path = `/v1/agents/owner/memory/${first.body.id}`
 	t.equal((await gateway.request('DELETE', path)).status, 204)
-	refused(t, await gateway.request('DELETE', path), { status: 404, code: 'not_found', says: /has no memory/ })
+	assertError(t, await gateway.request('DELETE', path), { status: 404, code: 'not_found', says: /has no memory/ })
 	t.equal((await read('')).memories.length, 4)
 	t.notOk((await search('owner', 'Mill House')).body.some(({ id }: { id: string }) => id === first.body.id))
 })
@@ -138,14 +138,14 @@ void t.test('content of up to 32,000 characters is stored unchanged, and other c
 	await make('picky')
 	const bad = { status: 400, code: 'invalid_request' }
 	for (const content of ['', '   ', '\n', 'x'.repeat(32_001), 7, null, ['a'], { a: 1 }]) {
-		refused(t, await store('picky', { content }), { ...bad, path: 'content' }, JSON.stringify(content).slice(0, 40))
+		assertError(t, await store('picky', { content }), { ...bad, path: 'content' }, JSON.stringify(content).slice(0, 40))
 	}
-	refused(t, await store('picky', {}), { ...bad, path: 'content' })
-	refused(t, await store('picky', { content: 'a', colour: 'red' }), { ...bad, path: 'colour' })
-	refused(t, await store('picky', { content: 'a', tags: 'x' }), { ...bad, path: 'tags' })
-	refused(t, await store('picky', { content: 'a', tags: [''] }), { ...bad, path: 'tags.0' })
-	refused(t, await store('picky', { content: 'a', tags: ['x', 'x'] }), { ...bad, path: 'tags.1' })
-	refused(t, await store('picky', { content: 'a', tags: Array.from({ length: 17 }, (_, n) => `t${n}`) }), {
+	assertError(t, await store('picky', {}), { ...bad, path: 'content' })
+	assertError(t, await store('picky', { content: 'a', colour: 'red' }), { ...bad, path: 'colour' })
+	assertError(t, await store('picky', { content: 'a', tags: 'x' }), { ...bad, path: 'tags' })
+	assertError(t, await store('picky', { content: 'a', tags: [''] }), { ...bad, path: 'tags.0' })
+	assertError(t, await store('picky', { content: 'a', tags: ['x', 'x'] }), { ...bad, path: 'tags.1' })
+	assertError(t, await store('picky', { content: 'a', tags: Array.from({ length: 17 }, (_, n) => `t${n}`) }), {
 		...bad,
 		path: 'tags',
 	})
@@ -174,9 +174,9 @@ void t.test('any content is stored or properly refused, and can be searched for'
 			fc.oneof(arbitraryText({ maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 100 })),
 			async (content) => {
 				const reply = await store('fuzzed', { content })
-				if (reply.status !== 201) return isProper(reply)
+				if (reply.status !== 201) return isProperResponse(reply)
 				const found = await search('fuzzed', content.slice(0, 300) || 'x')
-				return isProper(found) && reply.body.content === content.toWellFormed()
+				return isProperResponse(found) && reply.body.content === content.toWellFormed()
 			},
 		),
 		{ numRuns: 25 },
@@ -243,11 +243,11 @@ void t.test('an agent finds only its own memories, and a new agent with its name
 	await make('two', ['The public garden opens at dawn.'])
 	t.notMatch(JSON.stringify((await search('two', 'garden opens')).body), /secret/)
 	const [id] = (await search('one', 'garden')).body.map((found: { id: string }) => found.id)
-	refused(t, await gateway.request('DELETE', `/v1/agents/two/memory/${id}`), { status: 404, code: 'not_found' })
+	assertError(t, await gateway.request('DELETE', `/v1/agents/two/memory/${id}`), { status: 404, code: 'not_found' })
 
 	t.equal((await gateway.request('DELETE', '/v1/agents/one')).status, 204)
 	for (const path of ['memory', 'memory/search?q=garden', 'memory/compactions']) {
-		refused(t, await gateway.request('GET', `/v1/agents/one/${path}`), { status: 404, code: 'not_found' }, path)
+		assertError(t, await gateway.request('GET', `/v1/agents/one/${path}`), { status: 404, code: 'not_found' }, path)
 	}
 	await make('one')
 	t.strictSame((await search('one', 'garden')).body, [])
@@ -269,7 +269,7 @@ void t.test('each operation requires its scope', async (t) => {
 		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
 		const call = (token: string): Promise<Reply<Answer>> =>
 			gateway.request(method, `/v1/agents/guarded/${path}`, { token, ...(body && { body }) })
-		refused(t, await call(wrong), { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		assertError(t, await call(wrong), { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
 		t.ok((await call(right)).status < 300, `${method} ${path} with ${scope}`)
 	}
 })
@@ -285,7 +285,7 @@ void t.test('concurrent requests do not exceed memory.max_per_agent', async (t) 
 	)
 	t.equal(stored.filter(({ status }) => status === 201).length, 3)
 	const over = stored.find(({ status }) => status !== 201) as Reply<Answer>
-	refused(t, over, { status: 409, code: 'conflict', says: /memory\.max_per_agent is 3/ })
+	assertError(t, over, { status: 409, code: 'conflict', says: /memory\.max_per_agent is 3/ })
 	const id = stored.find(({ status }) => status === 201)?.body.id
 	t.equal((await small.request('DELETE', `/v1/agents/full/memory/${id}`)).status, 204)
 	const room = await small.request('POST', '/v1/agents/full/memory', { body: { content: 'There is room again.' } })
@@ -311,5 +311,5 @@ void t.test('a compaction reports its start and its result', async (t) => {
 	})
 	const [compaction] = (await agent.call('memory/compactions')).body
 	t.match(compaction, { compaction_id, status: 'completed', started_at: ISO, ended_at: ISO, error: null })
-	refused(t, await gateway.request('POST', '/v1/agents/nobody/memory/compact'), { status: 404, code: 'not_found' })
+	assertError(t, await gateway.request('POST', '/v1/agents/nobody/memory/compact'), { status: 404, code: 'not_found' })
 })

@@ -5,7 +5,7 @@ import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions, TestGateway } from '../support/gateway.ts'
 import { addChannel, codeFor, loopFiles, openLoop, until } from '../support/loop.ts'
 import type { LoopConnection } from '../support/loop.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { openStream } from '../support/sse.ts'
 
 const config = 'plugins: {loop: true}\nchannels: {max_bindings: 60}\n'
@@ -96,7 +96,7 @@ void t.test('the direct form creates a binding, which can be read and deleted', 
 	t.strictSame((await call('GET', `/v1/channels/${id}`)).body.bindings, [first, second])
 
 	const other = await newChannel()
-	refused(t, await call('DELETE', `/v1/channels/${other.id}/bindings/${binding_id}`), {
+	assertError(t, await call('DELETE', `/v1/channels/${other.id}/bindings/${binding_id}`), {
 		status: 404,
 		code: 'not_found',
 	})
@@ -104,7 +104,7 @@ void t.test('the direct form creates a binding, which can be read and deleted', 
 	t.equal(deleted.status, 200)
 	t.strictSame(deleted.body, { binding_id, status: 'deleted' })
 	await stream.waitFor('channel.unpaired')
-	refused(t, await call('DELETE', `/v1/channels/${id}/bindings/${binding_id}`), { status: 404, code: 'not_found' })
+	assertError(t, await call('DELETE', `/v1/channels/${id}/bindings/${binding_id}`), { status: 404, code: 'not_found' })
 	t.strictSame(await bound(), [second])
 	t.equal((await call('POST', '/v1/channels/pair', wanted)).status, 201, 'the chat can be bound again')
 })
@@ -136,7 +136,7 @@ void t.test('a request with neither form, both forms or an invalid field is refu
 		[{ ...valid, external_chat_id: 'ü' }, 'external_chat_id', /printable/],
 		[{ ...valid, extra: 1 }, 'extra', /not allowed/],
 	] as const)
-		refused(
+		assertError(
 			t,
 			await call('POST', '/v1/channels/pair', body),
 			{ status: 400, code: 'invalid_request', says, path },
@@ -148,7 +148,7 @@ void t.test('a request with neither form, both forms or an invalid field is refu
 		[{ ...valid, channel_id: '\0' }, /no channel/],
 		[{ pairing_code: '7K3N9QXM', agent_id: 'nobody' }, /no agent "nobody"/],
 	] as const)
-		refused(t, await call('POST', '/v1/channels/pair', body), { status: 404, code: 'not_found', says })
+		assertError(t, await call('POST', '/v1/channels/pair', body), { status: 404, code: 'not_found', says })
 	t.strictSame(await bound(), [])
 })
 
@@ -161,7 +161,7 @@ void t.test('a chat is bound to one agent, even if several agents request it con
 	const [won, ...more] = replies.filter(({ status }) => status === 201)
 	t.strictSame(more, [])
 	for (const reply of replies.filter((one) => one !== won))
-		refused(t, reply, {
+		assertError(t, reply, {
 			status: 409,
 			code: 'already_exists',
 			says: new RegExp(`bound to agent "${won?.body.agent_id}"`),
@@ -188,12 +188,12 @@ void t.test('a channel has at most channels.max_bindings, and a deletion frees a
 	const replies = await Promise.all(Array.from({ length: 64 }, (_, n) => pair(n)))
 	t.equal(replies.filter(({ status }) => status === 201).length, 60)
 	for (const reply of replies.filter(({ status }) => status !== 201))
-		refused(t, reply, { status: 409, code: 'conflict', says: /max_bindings/ })
+		assertError(t, reply, { status: 409, code: 'conflict', says: /max_bindings/ })
 	const all = await bound()
 	t.equal(all.length, 60)
 	await call('DELETE', `/v1/channels/${id}/bindings/${all[0].binding_id}`)
 	t.equal((await pair(100)).status, 201)
-	refused(t, await pair(101), { status: 409, code: 'conflict' })
+	assertError(t, await pair(101), { status: 409, code: 'conflict' })
 
 	// The agent has more bindings than one commit deletes.
 	await call('DELETE', '/v1/agents/full')
@@ -214,7 +214,7 @@ void t.test('a channel has at most channels.max_bindings, and a deletion frees a
 	)
 	t.equal(refill.length, 59)
 	t.equal((await bound()).length, 60)
-	refused(t, await pair(201), { status: 409, code: 'conflict' })
+	assertError(t, await pair(201), { status: 409, code: 'conflict' })
 })
 
 void t.test('a code binds the chat that it was issued for, once', async (t) => {
@@ -232,18 +232,18 @@ void t.test('a code binds the chat that it was issued for, once', async (t) => {
 		(await bound()).map((one) => one.binding_id),
 		[binding_id],
 	)
-	refused(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used')
+	assertError(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used')
 	await until(
 		() => loop.sent.filter((one) => one.chat.id === 'chat-1' && /connected to the agent.*coded/.test(one.text)),
 		(found) => found.length === 1,
 	)
 
 	await call('DELETE', `/v1/channels/${id}/bindings/${binding_id}`)
-	refused(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used, and the chat unbound')
+	assertError(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used, and the chat unbound')
 	const open = await code('chat-2')
 	t.ok(connection.link.channel_id === id)
 	await call('DELETE', `/v1/channels/${id}`)
-	refused(t, await pair({ pairing_code: open, agent_id: 'coded' }), invalid, 'of a deleted channel')
+	assertError(t, await pair({ pairing_code: open, agent_id: 'coded' }), invalid, 'of a deleted channel')
 })
 
 void t.test('exactly one of several callers with the same code succeeds', async (t) => {
@@ -253,7 +253,7 @@ void t.test('exactly one of several callers with the same code succeeds', async 
 	const pairing_code = await code('chat')
 	const replies = await Promise.all(callers.map((pair) => pair({ pairing_code, agent_id: 'race' })))
 	t.equal(replies.filter(({ status }) => status === 201).length, 1)
-	for (const reply of replies.filter(({ status }) => status !== 201)) refused(t, reply, invalid)
+	for (const reply of replies.filter(({ status }) => status !== 201)) assertError(t, reply, invalid)
 	t.equal((await bound()).length, 1)
 
 	// A valid code that is sent again, such as after a lost response, does not count as a guess.
@@ -273,17 +273,17 @@ void t.test('a chat has at most three open codes, and none once it is bound', as
 	for (let n = 0; n < 4; n++) given.push(await code('chat'))
 	const [first = '', second = '', third = '', fourth = ''] = given
 	t.equal(new Set(given).size, 4)
-	refused(t, await pair(first), invalid, 'the oldest')
+	assertError(t, await pair(first), invalid, 'the oldest')
 	t.equal((await pair(second)).status, 201)
-	refused(t, await pair(fourth), invalid, 'the chat is bound')
+	assertError(t, await pair(fourth), invalid, 'the chat is bound')
 	const [binding] = await bound()
 	await call('DELETE', `/v1/channels/${id}/bindings/${binding.binding_id}`)
-	refused(t, await pair(third), invalid, 'issued before the binding')
+	assertError(t, await pair(third), invalid, 'issued before the binding')
 
 	// The direct form invalidates the codes of the chat, too.
 	const late = await code('direct')
 	await call('POST', '/v1/channels/pair', { agent_id: 'three', channel_id: id, external_chat_id: 'direct' })
-	refused(t, await pair(late), invalid)
+	assertError(t, await pair(late), invalid)
 })
 
 void t.test('agent_id defaults to that of the channel or the only agent, and is otherwise required', async (t) => {
@@ -293,7 +293,7 @@ void t.test('agent_id defaults to that of the channel or the only agent, and is 
 	const preset = await newChannel({ agent_id: 'preset' }, own)
 	const pair = await newCaller(own)
 	const needsAgent = (reply: Reply<Answer>, says: RegExp) =>
-		refused(t, reply, { status: 400, code: 'invalid_request', path: 'agent_id', says })
+		assertError(t, reply, { status: 400, code: 'invalid_request', path: 'agent_id', says })
 
 	const code = await plain.code('1')
 	needsAgent(await pair({ pairing_code: code }), /no agent yet/)
@@ -323,7 +323,7 @@ void t.test('after five wrong codes a caller gets 429, even with the right code;
 	t.equal(replies.filter(({ status }) => status === 400).length, 5)
 	const locked = replies.filter(({ status }) => status !== 400)
 	for (const reply of [...locked, await guesser({ pairing_code, agent_id: 'guarded' })]) {
-		refused(t, reply, { status: 429, code: 'rate_limited', says: /wait \d+ s/ })
+		assertError(t, reply, { status: 429, code: 'rate_limited', says: /wait \d+ s/ })
 		const seconds = Number(reply.headers.get('retry-after'))
 		t.ok(seconds >= 1 && seconds <= 60, `Retry-After: ${seconds}`)
 	}
@@ -367,5 +367,5 @@ void t.test('a hundred wrong codes in a minute block pairing for all callers', a
 		.flatMap((pair) => Array.from({ length: 5 }, () => pair({ pairing_code: 'nonsense' })))
 	for (const reply of await Promise.all(guesses))
 		if (![400, 429].includes(reply.status)) t.fail(`a guess answered ${reply.status}`)
-	refused(t, (await callers[20]?.({ pairing_code })) as Reply<Answer>, { status: 429, code: 'rate_limited' })
+	assertError(t, (await callers[20]?.({ pairing_code })) as Reply<Answer>, { status: 429, code: 'rate_limited' })
 })

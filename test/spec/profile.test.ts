@@ -5,7 +5,7 @@ import { startGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 
 const model = await startHeldModel()
 const gateway = await startGateway({
@@ -28,7 +28,7 @@ interface Message {
 void t.test('a profile is written, read, and undone version by version', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'versions' } })
 	t.strictSame((await read('versions')).body, { content: '', version: 0, updated_at: null })
-	refused(t, await undo('versions'), { status: 409, code: 'conflict' })
+	assertError(t, await undo('versions'), { status: 409, code: 'conflict' })
 	for (const [at, content] of ['Likes tea.', 'Likes coffee.', 'Likes coffee.'].entries()) {
 		t.match(
 			(await write('versions', { content })).body,
@@ -43,7 +43,7 @@ void t.test('a profile is written, read, and undone version by version', async (
 	])
 	t.match((await undo('versions')).body, { content: 'Likes tea.', version: 3 })
 	t.match((await undo('versions')).body, { content: '', version: 4 })
-	refused(t, await undo('versions'), { status: 409, code: 'conflict' })
+	assertError(t, await undo('versions'), { status: 409, code: 'conflict' })
 })
 
 void t.test('of many versions the latest 20 are kept', async (t) => {
@@ -59,8 +59,8 @@ void t.test('of many versions the latest 20 are kept', async (t) => {
 void t.test('a profile has at most 2,048 bytes, and one of two concurrent writes is a conflict', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'limits' } })
 	t.equal((await write('limits', { content: 'ä'.repeat(1024) })).status, 200)
-	refused(t, await write('limits', { content: `${'ä'.repeat(1024)}.` }), { status: 400, code: 'invalid_request' })
-	refused(t, await write('limits', { content: 'a'.repeat(2049) }), {
+	assertError(t, await write('limits', { content: `${'ä'.repeat(1024)}.` }), { status: 400, code: 'invalid_request' })
+	assertError(t, await write('limits', { content: 'a'.repeat(2049) }), {
 		status: 400,
 		code: 'invalid_request',
 		says: /at most 2,048 bytes/,
@@ -70,12 +70,12 @@ void t.test('a profile has at most 2,048 bytes, and one of two concurrent writes
 		both.map(({ status }) => status).toSorted((a, b) => a - b),
 		[200, 409],
 	)
-	refused(t, await write('limits', { content: 'Birds.', expected_version: 1 }), {
+	assertError(t, await write('limits', { content: 'Birds.', expected_version: 1 }), {
 		status: 409,
 		code: 'conflict',
 		says: /version 2, not 1/,
 	})
-	refused(t, await read('nobody'), { status: 404, code: 'not_found' })
+	assertError(t, await read('nobody'), { status: 404, code: 'not_found' })
 })
 
 void t.test('every prompt contains the profile, and the agent cannot overwrite a newer version', async (t) => {

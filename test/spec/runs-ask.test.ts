@@ -8,7 +8,7 @@ import { tidy } from '../../plugins/runs/maintenance.ts'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
@@ -120,7 +120,7 @@ void t.test('a call asks, waits, and continues with the answer', async (t) => {
 	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: '{"answers":["Ada"]}' })
 	t.match(await ada.read(run_id), { status: 'completed', question: null })
 	t.strictSame((await ada.call('questions')).body, [])
-	refused(t, await answer(ada, question_id, 'Eve'), { status: 409, code: 'already_answered' })
+	assertError(t, await answer(ada, question_id, 'Eve'), { status: 409, code: 'already_answered' })
 	const { calls } = (await gateway.request('GET', '/v1/form')).body
 	t.equal(calls.filter((key: string) => key.startsWith(run_id)).length, 1, 'the call was made once')
 })
@@ -167,7 +167,7 @@ void t.test('a stop or a cancel withdraws the question, and the call gets an err
 		t.equal((await end(run_id)).status, 200)
 		t.match(await ada.read(run_id), { status: 'stopped', question: null })
 		t.strictSame((await ada.call('questions')).body, [])
-		refused(t, await answer(ada, question_id, 'yes'), { status: 409, code: 'conflict' })
+		assertError(t, await answer(ada, question_id, 'yes'), { status: 409, code: 'conflict' })
 		await ada.complete('Hello again.')
 		const { events } = (await gateway.request('GET', `/v1/audit?run_id=${run_id}`)).body
 		t.equal(events[0].event_type, 'run.stopped', 'it is the last event')
@@ -185,7 +185,7 @@ void t.test('a call that ends without its answer withdraws the question', async 
 	const types = ada.typesOf(run_id)
 	t.ok(types.indexOf('run.resumed') < types.indexOf('primitive.result'), 'before its result')
 	t.match(await ada.read(run_id), { status: 'completed', question: null, answer: /done without you/ })
-	refused(t, await answer(ada, question_id, 'late'), {
+	assertError(t, await answer(ada, question_id, 'late'), {
 		status: 409,
 		code: 'conflict',
 		says: /withdrawn with the call/,
@@ -226,7 +226,11 @@ void t.test('a question expires, and the call can continue without an answer', a
 	await ada.ended(run_id)
 	t.match((await ada.heard(run_id, 'run.resumed')).payload, { reason: 'expired', question_id })
 	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: '{"without":"question_expired"}' })
-	refused(t, await answer(ada, question_id, 'late'), { status: 409, code: 'conflict', says: /not answered in time/ })
+	assertError(t, await answer(ada, question_id, 'late'), {
+		status: 409,
+		code: 'conflict',
+		says: /not answered in time/,
+	})
 })
 
 void t.test('a reload of the runs plugin leaves the question open', async (t) => {
@@ -273,7 +277,7 @@ for (const how of ['stopped', 'killed'] as const) {
 				({ ended_at }) => ended_at !== null,
 			)
 			t.match(interrupted, { status: 'completed', answer: /tool_interrupted|nothing waits for the answer/ })
-			refused(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /withdrawn/ })
+			assertError(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /withdrawn/ })
 
 			const openOf = (agent: Followed) =>
 				eventually(
@@ -285,7 +289,7 @@ for (const how of ['stopped', 'killed'] as const) {
 			t.match(open, [{ question: 'Again?', run_id: again }])
 			const { question_id } = open[0]
 			t.not(question_id, old)
-			refused(t, await answer(ada, old, 'x'), { status: 409, code: 'conflict', says: /withdrawn .*is repeated/ })
+			assertError(t, await answer(ada, old, 'x'), { status: 409, code: 'conflict', says: /withdrawn .*is repeated/ })
 			t.equal((await answer(ada, question_id, 'yes')).status, 200)
 			await ada.ended(again)
 			t.match(await ada.read(again), { status: 'completed', answer: /yes/ })

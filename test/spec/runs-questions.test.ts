@@ -6,7 +6,7 @@ import type { Answer } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { providersAt } from '../support/providers.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
@@ -116,7 +116,7 @@ void t.test('an agent has no access to the questions of another one', async (t) 
 	const { run_id, question_id } = await pause(ada, ask('Mine?'))
 	t.strictSame((await bob.call('questions')).body, [])
 	const wrong = await bob.call(`ask-responses/${question_id}`, { answer: 'x' })
-	refused(t, wrong, { status: 404, code: 'not_found', says: /no question .*questions lists the open ones/ })
+	assertError(t, wrong, { status: 404, code: 'not_found', says: /no question .*questions lists the open ones/ })
 	t.equal((await ada.read(run_id)).status, 'paused')
 })
 
@@ -128,9 +128,9 @@ void t.test('a question is answered once', async (t) => {
 	t.equal(replies.filter((reply) => reply.status === 200).length, 1)
 	const accepted = replies.findIndex((reply) => reply.status === 200)
 	for (const reply of replies.filter((one) => one.status !== 200))
-		refused(t, reply, { status: 409, code: 'already_answered', says: /was answered at \d{4}-/ })
+		assertError(t, reply, { status: 409, code: 'already_answered', says: /was answered at \d{4}-/ })
 	await ada.ended(run_id)
-	refused(t, await answer('later'), { status: 409, code: 'already_answered' }, 'after the end of the run too')
+	assertError(t, await answer('later'), { status: 409, code: 'already_answered' }, 'after the end of the run too')
 	t.equal((await ada.heard(run_id, 'question.answered')).payload.answer, `answer ${accepted}`)
 	t.equal(ada.typesOf(run_id).filter((type) => type === 'question.answered').length, 1)
 })
@@ -149,14 +149,19 @@ void t.test('an invalid answer is refused, and the question stays open', async (
 		['"yes"', '', /object/],
 		['null', '', /object/],
 	] as const)
-		refused(t, await ada.call(path, body), { status: 400, code: 'invalid_request', path: field, says }, String(body))
-	refused(t, await ada.call(path, '{"answer":'), { status: 400, code: 'invalid_request', says: /JSON/ })
-	refused(t, await ada.call(path, ''), { status: 400, code: 'invalid_request' }, 'an empty body')
+		assertError(
+			t,
+			await ada.call(path, body),
+			{ status: 400, code: 'invalid_request', path: field, says },
+			String(body),
+		)
+	assertError(t, await ada.call(path, '{"answer":'), { status: 400, code: 'invalid_request', says: /JSON/ })
+	assertError(t, await ada.call(path, ''), { status: 400, code: 'invalid_request' }, 'an empty body')
 	const bare = await gateway.request('POST', `/v1/agents/strict/${path}`)
-	refused(t, bare, { status: 400, code: 'invalid_request' }, 'no body')
-	refused(t, await ada.call(path, { answer: 'x'.repeat(1024 * 1024) }), { status: 413, code: 'payload_too_large' })
+	assertError(t, bare, { status: 400, code: 'invalid_request' }, 'no body')
+	assertError(t, await ada.call(path, { answer: 'x'.repeat(1024 * 1024) }), { status: 413, code: 'payload_too_large' })
 	for (const id of ['nothing', 'constructor', `${question_id}0`])
-		refused(t, await ada.call(`ask-responses/${id}`, { answer: 'x' }), { status: 404, code: 'not_found' }, id)
+		assertError(t, await ada.call(`ask-responses/${id}`, { answer: 'x' }), { status: 404, code: 'not_found' }, id)
 	for (const id of ['%00', '%ff', 'x'.repeat(65), '%F0%9F%98%80', '..%2f..']) {
 		const { status } = await ada.call(`ask-responses/${id}`, { answer: 'x' })
 		t.ok(status >= 400 && status < 500, `${id}: ${status}`)

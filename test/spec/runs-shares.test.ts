@@ -8,7 +8,7 @@ import type { TestGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import type { HeldModel } from '../support/held-model.ts'
 import { providersAt } from '../support/providers.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -112,7 +112,7 @@ void t.test('the waiting runs of one agent and of all agents are limited', async
 	replies.push(...(await startInOrder(gateway, 'ada', 'a3', 'a4')))
 	await waitForPlace(gateway, 2)
 	const startRun = (name: string) => gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt: 'more' } })
-	refused(t, await startRun('ada'), {
+	assertError(t, await startRun('ada'), {
 		status: 429,
 		code: 'queue_full',
 		says: /2 runs of this agent wait already.*runs\.max_waiting_per_agent/,
@@ -121,7 +121,7 @@ void t.test('the waiting runs of one agent and of all agents are limited', async
 	await model.called('b1')
 	replies.push(...(await startInOrder(gateway, 'bob', 'b2')))
 	await waitForPlace(gateway, 3)
-	refused(t, await startRun('cleo'), {
+	assertError(t, await startRun('cleo'), {
 		status: 429,
 		code: 'queue_full',
 		says: /3 runs of all agents wait for a thread already.*runs\.max_waiting_total/,
@@ -135,8 +135,8 @@ void t.test('agents.max_agents limits the number of agents', async (t) => {
 	const { gateway } = await start(t, 'agents: {max_agents: 2}\n')
 	const create = (name: string) => gateway.request('POST', '/v1/agents', { body: { name } })
 	t.strictSame([(await create('ada')).status, (await create('bob')).status], [201, 201])
-	refused(t, await create('cleo'), { status: 409, code: 'conflict', says: /2 agents already.*agents\.max_agents/ })
-	refused(t, await create('bob'), { status: 409, code: 'already_exists', says: /bob/ })
+	assertError(t, await create('cleo'), { status: 409, code: 'conflict', says: /2 agents already.*agents\.max_agents/ })
+	assertError(t, await create('bob'), { status: 409, code: 'already_exists', says: /bob/ })
 	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status < 300, true)
 	t.equal((await create('cleo')).status, 201)
 })

@@ -4,7 +4,7 @@ import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { providersAt } from '../support/providers.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { withoutAdditions } from '../support/model-messages.ts'
 
@@ -160,9 +160,9 @@ void t.test('invalid queries of runs are refused', async (t) => {
 		['colour=red', 'colour'],
 		[`before=${'x'.repeat(65)}`, 'before'],
 	] as const)
-		refused(t, await ada.call(`runs?${query}`), { status: 400, code: 'invalid_request', path }, query)
+		assertError(t, await ada.call(`runs?${query}`), { status: 400, code: 'invalid_request', path }, query)
 	const unknown = await gateway.request('GET', '/v1/runs/01890000-0000-7000-8000-000000000000')
-	refused(t, unknown, { status: 404, code: 'not_found', says: /there is no run/ })
+	assertError(t, unknown, { status: 404, code: 'not_found', says: /there is no run/ })
 	for (const id of ['nothing', '%00', '%ff', '%E2%82%AC', '..%2f', 'x'.repeat(65)]) {
 		const { status, body } = await gateway.request('GET', `/v1/runs/${id}`)
 		t.ok(status >= 400 && status < 500 && body.message, `${id}: ${status}`)
@@ -184,15 +184,15 @@ void t.test('an invalid prompt is refused with the reason', async (t) => {
 		['[]', '', /object/],
 		['"Hello."', '', /object/],
 	] as const)
-		refused(t, await ada.call('runs', body), { status: 400, code: 'invalid_request', path, says }, String(body))
+		assertError(t, await ada.call('runs', body), { status: 400, code: 'invalid_request', path, says }, String(body))
 	for (const text of ['{', 'Hello.', '{"prompt":"x"'])
-		refused(t, await ada.call('runs', text), { status: 400, code: 'invalid_request', says: /JSON/ }, text)
-	refused(t, await ada.call('runs', ''), { status: 400, code: 'invalid_request' }, 'no body')
+		assertError(t, await ada.call('runs', text), { status: 400, code: 'invalid_request', says: /JSON/ }, text)
+	assertError(t, await ada.call('runs', ''), { status: 400, code: 'invalid_request' }, 'no body')
 	const huge = { prompt: 'x'.repeat(1024 * 1024) }
-	refused(t, await ada.call('runs', huge), { status: 413, code: 'payload_too_large' })
+	assertError(t, await ada.call('runs', huge), { status: 413, code: 'payload_too_large' })
 	const plain = { body: '{"prompt":"x"}', headers: { 'content-type': 'text/plain' } }
 	const typed = await gateway.request('POST', '/v1/agents/bad-prompts/runs', plain)
-	refused(t, typed, { status: 415, code: 'unsupported_media_type' })
+	assertError(t, typed, { status: 415, code: 'unsupported_media_type' })
 	t.strictSame((await ada.call('runs')).body, [])
 })
 
@@ -216,7 +216,7 @@ void t.test('an unknown agent is 404 on every path of runs', async (t) => {
 	] as const) {
 		for (const name of ['nobody', 'constructor', '__proto__', '%F0%9F%98%80']) {
 			const reply = await gateway.request(method, `/v1/agents/${name}/${path}`, body ? { body } : {})
-			refused(t, reply, { status: 404, code: 'not_found', says: /there is no agent/ }, `${method} ${name}/${path}`)
+			assertError(t, reply, { status: 404, code: 'not_found', says: /there is no agent/ }, `${method} ${name}/${path}`)
 		}
 		for (const name of ['%00', 'x'.repeat(65), '%ff']) {
 			const { status } = await gateway.request(method, `/v1/agents/${name}/${path}`, body ? { body } : {})
@@ -238,7 +238,7 @@ void t.test('the same idempotency key returns the same run', async (t) => {
 	t.strictSame((await post('once', 'Hello.', 'key-1')).body, first.body, 'also after its end')
 
 	const other = await post('once', 'Something else.', 'key-1')
-	refused(t, other, { status: 409, code: 'idempotency_mismatch', says: /another body.*new key/ })
+	assertError(t, other, { status: 409, code: 'idempotency_mismatch', says: /another body.*new key/ })
 	const second = await post('once', 'Hello.', 'key-2')
 	t.not(second.body.run_id, first.body.run_id)
 	await ada.ended(second.body.run_id)
@@ -248,12 +248,12 @@ void t.test('the same idempotency key returns the same run', async (t) => {
 	t.not(elsewhere.body.run_id, first.body.run_id, 'each agent has its own keys')
 	await bob.ended(elsewhere.body.run_id)
 
-	refused(t, await post('once', 'x', 'k'.repeat(256)), {
+	assertError(t, await post('once', 'x', 'k'.repeat(256)), {
 		status: 400,
 		code: 'invalid_request',
 		path: 'idempotency-key',
 	})
-	refused(t, await post('once', 'x', ''), { status: 400, code: 'invalid_request', path: 'idempotency-key' })
+	assertError(t, await post('once', 'x', ''), { status: 400, code: 'invalid_request', path: 'idempotency-key' })
 })
 
 void t.test('concurrent requests with one idempotency key start one run', async (t) => {
@@ -314,7 +314,7 @@ void t.test('a reset empties history and short-term memory, and keeps the runs',
 	t.equal((await ada.call('history')).body.length, 2)
 	t.equal((await ada.call('runs')).body.length, 3)
 
-	refused(t, await ada.call('reset', { hard: true }), { status: 400, code: 'invalid_request', path: 'hard' })
+	assertError(t, await ada.call('reset', { hard: true }), { status: 400, code: 'invalid_request', path: 'hard' })
 	const bare = await gateway.request('POST', '/v1/agents/forgetful/reset')
 	t.equal(bare.status, 200, 'no body is needed')
 })
@@ -379,7 +379,7 @@ void t.test('each operation requires its scope', async (t) => {
 	] as const) {
 		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
 		const reply = await gateway.request(method, path, { token: wrong, ...(body && { body }) })
-		refused(t, reply, { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		assertError(t, reply, { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
 		const allowed = await gateway.request(method, path, { token: right, ...(body && { body }) })
 		t.not(allowed.status, 403, `${method} ${path} with ${scope}`)
 	}

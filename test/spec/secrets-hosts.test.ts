@@ -4,7 +4,7 @@ import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { add, callTool, servers, stdio, until } from '../support/mcp.ts'
 import { startNotingServer } from '../support/mcp-web.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { addSkill, programText } from '../support/skills.ts'
@@ -61,13 +61,13 @@ void t.test('invalid hosts are rejected', async (t) => {
 		7,
 	]) {
 		const reply = await grant('wrong', { secret_id: 'BOUND', hosts: [host] })
-		refused(t, reply, { status: 400, code: 'invalid_request', path: 'hosts.0' }, String(host))
+		assertError(t, reply, { status: 400, code: 'invalid_request', path: 'hosts.0' }, String(host))
 	}
 	const many = Array.from({ length: 33 }, (_, n) => `host-${n}.example`)
 	for (const hosts of [[], many, ['a.example', 'A.example'], 'a.example', null])
 		t.equal((await grant('wrong', { secret_id: 'BOUND', hosts })).status, 400, JSON.stringify(hosts))
 	const both = await grant('wrong', { secret_id: 'BOUND', hosts: ['a.example'], reveal: true })
-	refused(t, both, { status: 400, code: 'invalid_request', path: 'hosts', says: /with reveal/ })
+	assertError(t, both, { status: 400, code: 'invalid_request', path: 'hosts', says: /with reveal/ })
 	t.strictSame((await gateway.request('GET', '/v1/vault/grants?agent_id=wrong')).body, [])
 })
 

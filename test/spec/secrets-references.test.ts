@@ -8,7 +8,7 @@ import type { Answer, Reply } from '../support/gateway.ts'
 import { add, callTool, servers, stdio, until } from '../support/mcp.ts'
 import { startNotingServer } from '../support/mcp-web.ts'
 import { isOnCluster } from '../support/nats.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { installSkill, programText, skillText } from '../support/skills.ts'
 import { tokenWith } from '../support/tokens.ts'
@@ -53,7 +53,7 @@ void t.test('a reference in the settings of an MCP server requires vault:write',
 	await grant('ada', 'KEY')
 	for (const [what, body, says] of references) {
 		const reply = await gateway.request('POST', '/v1/agents/ada/mcp', { token: withoutVault, body })
-		refused(t, reply, { status: 403, code: 'forbidden', says }, what)
+		assertError(t, reply, { status: 403, code: 'forbidden', says }, what)
 	}
 	t.strictSame((await ada.call('mcp')).body, [], 'no server is stored')
 	t.strictSame(web.arrived, [], 'no request is sent')
@@ -92,10 +92,10 @@ void t.test('a secret value is rejected in a field that is stored unencrypted', 
 		says: /^args contains .*\{\{secret:NAME\}\}/,
 	}
 	await eva.complete('/tool vault_read {"name":"PLAIN"}')
-	refused(t, await gateway.request('POST', '/v1/agents/eva/mcp', { body: program }), inArguments)
+	assertError(t, await gateway.request('POST', '/v1/agents/eva/mcp', { body: program }), inArguments)
 	const address = http('h', { url: web.at('localhost', `/mcp?key=${encodeURIComponent(value)}`) })
 	const inAddress = { ...inArguments, path: 'url', says: /^url contains/ }
-	refused(t, await gateway.request('POST', '/v1/agents/eva/mcp', { body: address }), inAddress)
+	assertError(t, await gateway.request('POST', '/v1/agents/eva/mcp', { body: address }), inAddress)
 	t.strictSame((await eva.call('mcp')).body, [])
 	const sealed = { ...stdio('i', servers.fixture), env: { LEVEL: value } }
 	t.equal(
@@ -144,13 +144,13 @@ void t.test('approving a program that gets secrets requires vault:write', async 
 	const approve = async (id: string, token: string): Promise<Answer> =>
 		gateway.request('POST', `/v1/agents/cleo/skills/${id}/approve`, { token, body: { digest: await digestOf(id) } })
 	const says = /"taker" gets secrets \(KEY\).*vault:write or \*/
-	refused(t, await approve(program.id, withoutVault), { status: 403, code: 'forbidden', says }, 'by its digest')
+	assertError(t, await approve(program.id, withoutVault), { status: 403, code: 'forbidden', says }, 'by its digest')
 	const approved_skills = [harmless.id, program.id]
 	const patched = await gateway.request('PATCH', '/v1/agents/cleo', {
 		token: withoutVault,
 		body: { config: { approved_skills } },
 	})
-	refused(t, patched, { status: 403, code: 'forbidden', says }, 'by the config')
+	assertError(t, patched, { status: 403, code: 'forbidden', says }, 'by the config')
 	const listed = (await gateway.request('GET', '/v1/agents/cleo/skills')).body
 	t.strictSame([...new Set(listed.map((one: Answer) => one.status))], ['quarantined'], 'no skill is approved')
 	t.equal((await approve(harmless.id, withoutVault)).status, 200)

@@ -9,7 +9,7 @@ import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
 import { startReadingModel } from '../support/reading-model.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { published } from '../support/published-skills.ts'
 import { programText, skillText } from '../support/skills.ts'
@@ -168,8 +168,8 @@ void t.test('an ambiguous archive, or one with a path outside its folder, is rej
 		['a document that is a link', [{ name: 'SKILL.md', type: '2', target: 'other.md' }], /no SKILL\.md/],
 	]
 	for (const [what, files, says] of cases) {
-		refused(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says }, what)
-		refused(t, await sendTar(agent, files), { status: 400, code: 'skill_invalid', says }, what)
+		assertError(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says }, what)
+		assertError(t, await sendTar(agent, files), { status: 400, code: 'skill_invalid', says }, what)
 	}
 	const zips: [ArchiveFile[], RegExp][] = [
 		[[document(), { name: 'a', content: zeros, size: 10 }], /too many bytes|more than 8|not match|inconsistent/i],
@@ -178,7 +178,7 @@ void t.test('an ambiguous archive, or one with a path outside its folder, is rej
 		[[document(), { name: 'a', content: 'abc', encrypted: true }], /encrypted/],
 	]
 	for (const [files, says] of zips)
-		refused(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says })
+		assertError(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says })
 	const good = [document(), { name: 'a.md', content: 'x'.repeat(5_000) }]
 	const tarBomb = gzipSync(Buffer.concat([tarOf(good).subarray(0, 2048), Buffer.alloc(300 * 1024 * 1024)]), {
 		level: 1,
@@ -194,9 +194,9 @@ void t.test('an ambiguous archive, or one with a path outside its folder, is rej
 		[Buffer.from('PK\x03\x04'), 'application/zip'],
 		[Buffer.from('nothing'), 'application/zip'],
 	] as const)
-		refused(t, await send(agent, bytes, type), { status: 400, code: 'skill_invalid' })
-	refused(t, await send(agent, zipOf(good), 'image/png'), { status: 415, code: 'unsupported_media_type' })
-	refused(t, await send(agent, Buffer.alloc(13 * 1024 * 1024), 'application/zip'), {
+		assertError(t, await send(agent, bytes, type), { status: 400, code: 'skill_invalid' })
+	assertError(t, await send(agent, zipOf(good), 'image/png'), { status: 415, code: 'unsupported_media_type' })
+	assertError(t, await send(agent, Buffer.alloc(13 * 1024 * 1024), 'application/zip'), {
 		status: 413,
 		code: 'payload_too_large',
 	})
@@ -241,7 +241,11 @@ void t.test('the path selects one of several skills in an archive', async (t) =>
 		{ name: 'repo-main/skills/two/a.md', content: 'of two' },
 	]
 	const several = await sendZip(agent, files)
-	refused(t, several, { status: 400, code: 'skill_ambiguous', says: /name one with path: skills\/one, skills\/two/ })
+	assertError(t, several, {
+		status: 400,
+		code: 'skill_ambiguous',
+		says: /name one with path: skills\/one, skills\/two/,
+	})
 	t.strictSame(
 		several.body.errors.map((one: Answer) => one.path),
 		['skills/one', 'skills/two'],
@@ -256,12 +260,16 @@ void t.test('the path selects one of several skills in an archive', async (t) =>
 	}
 	const one = await sendZip(agent, files, 'skills/one')
 	t.equal((await review(agent, one.body.id)).files.length, 2)
-	refused(t, await sendZip(agent, files, 'skills/three'), {
+	assertError(t, await sendZip(agent, files, 'skills/three'), {
 		status: 400,
 		code: 'skill_invalid',
 		says: /no SKILL\.md in "skills\/three"/,
 	})
-	refused(t, await sendZip(agent, files, '../skills/one'), { status: 400, code: 'skill_invalid', says: /leads out/ })
+	assertError(t, await sendZip(agent, files, '../skills/one'), {
+		status: 400,
+		code: 'skill_invalid',
+		says: /leads out/,
+	})
 })
 
 void t.test('the digest covers every path and byte, and can be computed with sha256sum', async (t) => {
@@ -349,8 +357,8 @@ void t.test('a model reads only files that are active, approved and unchanged', 
 	t.strictSame(await textsReadBy(agent), [], 'no files in quarantine')
 	await approve(agent, id)
 	t.strictSame(await textsReadBy(other), [], 'no files of another agent')
-	refused(t, await fileOf(other, id, 'a.md'), { status: 404, code: 'not_found' })
-	refused(t, await fileOf(agent, id, '../a.md'), { status: 404, code: 'not_found' })
+	assertError(t, await fileOf(other, id, 'a.md'), { status: 404, code: 'not_found' })
+	assertError(t, await fileOf(agent, id, '../a.md'), { status: 404, code: 'not_found' })
 	t.strictSame(await textsReadBy(agent), [['walls/a.md', 'The first.']])
 
 	const next = (await sendZip(agent, [document('walls'), { name: 'a.md', content: 'The second.' }])).body
@@ -358,7 +366,7 @@ void t.test('a model reads only files that are active, approved and unchanged', 
 	const reviewed = await review(agent, next.id)
 	await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes', next.id, '0'], text: 'The thirds.' })
 	const path = `/v1/agents/${agent}/skills/${next.id}/approve`
-	refused(t, await call('POST', path, { digest: reviewed.digest }), { status: 409, code: 'digest_mismatch' })
+	assertError(t, await call('POST', path, { digest: reviewed.digest }), { status: 409, code: 'digest_mismatch' })
 
 	await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes', id, '0'], text: 'The fourth' })
 	t.strictSame(await textsReadBy(agent), [], 'no files that changed after the approval')
@@ -452,7 +460,7 @@ void t.test('a URL may be that of an archive, or of the page of a folder', async
 		['/not.zip', /neither a zip nor/],
 		['/page', /text\/html/],
 	] as const)
-		refused(t, await from(path), { status: 400, code, says })
+		assertError(t, await from(path), { status: 400, code, says })
 })
 
 void t.test('files in a request follow the same rules, and the skills of an agent have a size limit', async (t) => {
@@ -461,32 +469,36 @@ void t.test('files in a request follow the same rules, and the skills of an agen
 	const text = skillText('json', 'x')
 	const post = (files: unknown[], more = {}): Promise<Reply<Answer>> => call('POST', path, { files, ...more })
 	const skill = { path: 'SKILL.md', content: text }
-	refused(t, await post([skill, { path: '../a', content: '' }]), {
+	assertError(t, await post([skill, { path: '../a', content: '' }]), {
 		status: 400,
 		code: 'skill_invalid',
 		says: /leads out/,
 	})
-	refused(t, await post([skill, { path: 'a' }]), { status: 400, code: 'invalid_request', says: /content or base64/ })
-	refused(t, await post([skill, { path: 'a', base64: '!' }]), {
+	assertError(t, await post([skill, { path: 'a' }]), {
+		status: 400,
+		code: 'invalid_request',
+		says: /content or base64/,
+	})
+	assertError(t, await post([skill, { path: 'a', base64: '!' }]), {
 		status: 400,
 		code: 'invalid_request',
 		path: 'files.1.base64',
 	})
-	refused(t, await post([]), { status: 400, code: 'invalid_request', path: 'files' })
-	refused(t, await post(Array.from({ length: 1_001 }, () => skill)), {
+	assertError(t, await post([]), { status: 400, code: 'invalid_request', path: 'files' })
+	assertError(t, await post(Array.from({ length: 1_001 }, () => skill)), {
 		status: 400,
 		code: 'invalid_request',
 		path: 'files',
 	})
-	refused(t, await call('POST', path, { content: text, path: 'a' }), {
+	assertError(t, await call('POST', path, { content: text, path: 'a' }), {
 		status: 400,
 		code: 'invalid_request',
 		says: /path goes with/,
 	})
-	refused(t, await call('POST', path, { content: `${text}\uD800` }), { status: 400, code: 'skill_invalid' })
+	assertError(t, await call('POST', path, { content: `${text}\uD800` }), { status: 400, code: 'skill_invalid' })
 	const large = { path: 'a.bin', base64: Buffer.alloc(6 * 1024 * 1024).toString('base64') }
 	t.equal((await post([skill, large])).status, 201)
-	refused(t, await post([skill, large]), { status: 409, code: 'conflict', says: /max_mib_per_agent allows 10/ })
+	assertError(t, await post([skill, large]), { status: 409, code: 'conflict', says: /max_mib_per_agent allows 10/ })
 	const [{ id }] = (await call('GET', `/v1/agents/${agent}/skills`)).body
 	await call('DELETE', `/v1/agents/${agent}/skills/${id}`)
 	t.equal((await post([skill, large])).status, 201)

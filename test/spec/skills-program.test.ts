@@ -6,7 +6,7 @@ import t from 'tap'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
@@ -56,7 +56,7 @@ void t.test('a document with a second or hidden program is rejected', async (t) 
 		['a list', `- ${HIDDEN.trim().replaceAll('\n', '\n  ')}\n`, /line 6: the program is in a list.*left margin/],
 	] as const) {
 		const reply = await bea.call('skills/install', { content: text('spy', body) })
-		refused(t, reply, { status: 400, code: 'skill_invalid', says }, what)
+		assertError(t, reply, { status: 400, code: 'skill_invalid', says }, what)
 	}
 	t.strictSame((await bea.call('skills')).body, [])
 })
@@ -124,7 +124,7 @@ void t.test('skills of version 0.1.0 keep working, or are reported with what to 
 			findings: [{ rule: 'unreadable', severity: 'high', message: /line 10: .*keep one/ }],
 		})
 		const approved = await ada.call(`skills/${list[1].id}/approve`, { digest: body.digest })
-		refused(t, approved, { status: 400, code: 'skill_invalid', says: /line 10/ })
+		assertError(t, approved, { status: 400, code: 'skill_invalid', says: /line 10/ })
 	})
 })
 
@@ -141,11 +141,11 @@ void t.test('application/octet-stream is accepted only for a URL whose path ends
 	for (const path of ['/SKILL.md', '/skill.MD?raw=1'])
 		t.match(await install(path), { status: 201, body: { name: 'fetched' } }, path)
 	for (const path of ['/SKILL', '/SKILL.md.zip', '/?SKILL.md'])
-		refused(
+		assertError(
 			t,
 			await install(path),
 			{ status: 400, code: 'invalid_request', path: 'url', says: /application\/octet-stream/ },
 			path,
 		)
-	refused(t, await install('/binary.md'), { status: 400, code: 'skill_invalid', says: /not UTF-8/ })
+	assertError(t, await install('/binary.md'), { status: 400, code: 'skill_invalid', says: /not UTF-8/ })
 })

@@ -7,7 +7,7 @@ import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
 import { openStream } from '../support/sse.ts'
 import { tokenWith } from '../support/tokens.ts'
@@ -57,7 +57,7 @@ void t.test('an installed skill waits in quarantine and an approved one is activ
 
 	t.equal((await call('DELETE', `/v1/agents/${agent}/skills/${id}`)).status, 204)
 	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
-	refused(t, await call('DELETE', `/v1/agents/${agent}/skills/${id}`), { status: 404, code: 'not_found' })
+	assertError(t, await call('DELETE', `/v1/agents/${agent}/skills/${id}`), { status: 404, code: 'not_found' })
 
 	await stream.waitFor('skill.removed')
 	const about = { skill: 'greeting', skill_id: id }
@@ -75,13 +75,13 @@ void t.test('an approval requires the digest of the reviewed text', async (t) =>
 	const agent = await createAgent('digests')
 	const { id } = await installSkill(gateway, agent, skillText('one', 'Text.'))
 	const path = `/v1/agents/${agent}/skills/${id}/approve`
-	refused(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
-	refused(t, await call('POST', path, { digest: 'abc' }), { status: 400, code: 'invalid_request', path: 'digest' })
-	refused(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', path: 'digest' })
+	assertError(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
+	assertError(t, await call('POST', path, { digest: 'abc' }), { status: 400, code: 'invalid_request', path: 'digest' })
+	assertError(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', path: 'digest' })
 	t.equal((await call('GET', `/v1/agents/${agent}/skills`)).body[0].status, 'quarantined')
 	const { digest } = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
 	t.equal((await call('POST', path, { digest })).status, 200)
-	refused(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
+	assertError(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
 })
 
 void t.test('a skill with the same name is a revision, which replaces the active one when approved', async (t) => {
@@ -100,7 +100,7 @@ void t.test('a skill with the same name is a revision, which replaces the active
 	await call('POST', `/v1/agents/${agent}/skills/${second.id}/approve`, { digest: review.digest })
 	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [{ ...second, status: 'active' }])
 	const gone = await call('POST', `/v1/agents/${agent}/skills/${first.id}/approve`, { digest: review.digest })
-	refused(t, gone, { status: 404, code: 'not_found' }, 'the revision that was replaced')
+	assertError(t, gone, { status: 404, code: 'not_found' }, 'the revision that was replaced')
 })
 
 void t.test('after concurrent approvals of revisions exactly one is active', async (t) => {
@@ -125,10 +125,10 @@ void t.test('the numbers of quarantined revisions and of skills per agent are li
 	const waiting: Answer[] = []
 	for (let n = 0; n < 10; n++) waiting.push(await installSkill(gateway, agent, skillText('again', `Text ${n}.`)))
 	const eleventh = await call('POST', `/v1/agents/${agent}/skills/install`, { content: skillText('again', 'Text.') })
-	refused(t, eleventh, { status: 409, code: 'conflict', says: new RegExp(`remove one of them.*${waiting[0].id}`) })
+	assertError(t, eleventh, { status: 409, code: 'conflict', says: new RegExp(`remove one of them.*${waiting[0].id}`) })
 	for (let n = 0; n < 4; n++) await installSkill(gateway, agent, skillText(`other-${n}`, 'Text.'))
 	const full = await call('POST', `/v1/agents/${agent}/skills/install`, { content: skillText('more', 'Text.') })
-	refused(t, full, { status: 409, code: 'conflict', says: /max_per_agent/ })
+	assertError(t, full, { status: 409, code: 'conflict', says: /max_per_agent/ })
 	await call('DELETE', `/v1/agents/${agent}/skills/${waiting[0].id}`)
 	await installSkill(gateway, agent, skillText('more', 'Text.'))
 })
@@ -147,7 +147,7 @@ void t.test('config.approved_skills approves all of its skills or none', async (
 	for (const ids of [[a.id, unknown], [a.id, foreign.id], ['']])
 		t.ok([400, 404].includes((await patch(ids)).status), `${ids}`)
 	t.equal((await patch([a.id], { note: 'x'.repeat(70_000) })).status, 400, 'a config that is too large')
-	refused(t, await patch('all'), { status: 400, code: 'invalid_request', path: 'config.approved_skills' })
+	assertError(t, await patch('all'), { status: 400, code: 'invalid_request', path: 'config.approved_skills' })
 	const { persona, skills } = (await call('GET', `/v1/agents/${agent}`)).body
 	t.strictSame([persona, skills], [null, []], 'nothing has changed')
 	t.equal((await call('GET', '/v1/agents/other-owner')).body.skills.length, 0)
@@ -162,9 +162,13 @@ void t.test('config.approved_skills approves all of its skills or none', async (
 
 	const revision = await installSkill(gateway, agent, skillText('a', 'A2.'))
 	const third = await installSkill(gateway, agent, skillText('a', 'A3.'))
-	refused(t, await patch([revision.id, third.id]), { status: 400, code: 'invalid_request', says: /revisions of "a"/ })
+	assertError(t, await patch([revision.id, third.id]), {
+		status: 400,
+		code: 'invalid_request',
+		says: /revisions of "a"/,
+	})
 	const made = await call('POST', '/v1/agents', { name: 'new-one', config: { approved_skills: [a.id] } })
-	refused(t, made, { status: 400, code: 'invalid_request', path: 'config.approved_skills' })
+	assertError(t, made, { status: 400, code: 'invalid_request', path: 'config.approved_skills' })
 	t.equal((await call('POST', '/v1/agents', { name: 'new-one', config: { approved_skills: [] } })).status, 201)
 })
 
@@ -180,7 +184,7 @@ void t.test("another agent's skills are not accessible", async (t) => {
 		['GET', '/v1/agents/nobody/skills'],
 		['POST', '/v1/agents/nobody/skills/install', { content: skillText('a', 'A.') }],
 	] as const)
-		refused(t, await call(method, path, body), { status: 404, code: 'not_found' }, path)
+		assertError(t, await call(method, path, body), { status: 404, code: 'not_found' }, path)
 	t.equal((await call('GET', '/v1/agents/owner/skills')).body[0].status, 'quarantined')
 })
 
@@ -205,9 +209,14 @@ void t.test('each route requires its scope', async (t) => {
 		['POST', `${base}/${id}/approve`, { digest }],
 		['DELETE', `${base}/${id}`],
 	] as const)
-		refused(t, await call(method, path, body, reader), { status: 403, code: 'forbidden', says: /agents:write/ }, path)
+		assertError(
+			t,
+			await call(method, path, body, reader),
+			{ status: 403, code: 'forbidden', says: /agents:write/ },
+			path,
+		)
 	for (const path of [base, `${base}/${id}`]) {
-		refused(
+		assertError(
 			t,
 			await call('GET', path, undefined, writer),
 			{ status: 403, code: 'forbidden', says: /agents:read/ },
@@ -276,13 +285,13 @@ void t.test('a request has exactly one of url, content and files', async (t) => 
 	const agent = await createAgent('requests')
 	const path = `/v1/agents/${agent}/skills/install`
 	const content = skillText('a', 'A.')
-	refused(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', says: /url, content or files/ })
+	assertError(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', says: /url, content or files/ })
 	const both = await call('POST', path, { content, url: 'https://example.com/' })
-	refused(t, both, { status: 400, code: 'invalid_request', says: /one of url, content and files/ })
-	refused(t, await call('POST', path, { content: 5 }), { status: 400, code: 'invalid_request', path: 'content' })
-	refused(t, await call('POST', path, { content, more: 1 }), { status: 400, code: 'invalid_request', path: 'more' })
+	assertError(t, both, { status: 400, code: 'invalid_request', says: /one of url, content and files/ })
+	assertError(t, await call('POST', path, { content: 5 }), { status: 400, code: 'invalid_request', path: 'content' })
+	assertError(t, await call('POST', path, { content, more: 1 }), { status: 400, code: 'invalid_request', path: 'more' })
 	const large = await call('POST', path, { content: 'x'.repeat(300 * 1024) })
-	refused(t, large, { status: 400, code: 'invalid_request', path: 'content' })
+	assertError(t, large, { status: 400, code: 'invalid_request', path: 'content' })
 })
 
 void t.test('fields beyond the spec are stored and returned in a review', async (t) => {
@@ -384,18 +393,18 @@ void t.test('a skill is fetched from a URL', async (t) => {
 	const stream = await openStream(gateway.url, { query: { agent_id: agent, event_type: 'security.violation' } })
 	t.teardown(() => stream.close())
 	const cloud = await install(`${base}/cloud`)
-	refused(t, cloud, { status: 400, code: 'address_refused', path: 'url' })
+	assertError(t, cloud, { status: 400, code: 'address_refused', path: 'url' })
 	t.match((await stream.waitFor('security.violation')).payload, { reason: 'address_refused' })
 	const moved = await install(`${base}/moved`)
-	refused(t, moved, { status: 400, code: 'address_refused', path: 'url' }, 'a redirect to a private address')
+	assertError(t, moved, { status: 400, code: 'address_refused', path: 'url' }, 'a redirect to a private address')
 
 	const writer = await tokenWith(gateway, 'agents:write')
 	const before = hits
 	for (const address of [`${base}/skill.md`, 'http://[::1]:1/', 'http://localhost:1/', 'http://0x7f000001:1/'])
-		refused(t, await install(address, writer), { status: 400, code: 'address_refused', path: 'url' }, address)
+		assertError(t, await install(address, writer), { status: 400, code: 'address_refused', path: 'url' }, address)
 	for (const address of ['file:///etc/passwd', 'ftp://example.com/', 'https://a:b@example.com/'])
-		refused(t, await install(address), { status: 400, code: 'address_refused', path: 'url' }, address)
-	refused(t, await install('no address'), { status: 400, code: 'invalid_request', path: 'url' })
+		assertError(t, await install(address), { status: 400, code: 'address_refused', path: 'url' }, address)
+	assertError(t, await install('no address'), { status: 400, code: 'invalid_request', path: 'url' })
 	t.equal(hits, before, 'the server got no request')
 	t.notMatch(JSON.stringify(stream.events), /a:b@/)
 })
@@ -414,7 +423,7 @@ void t.test('a skill is not installed if its agent is deleted while it is fetche
 	await requested.promise
 	t.equal((await call('DELETE', `/v1/agents/${agent}`)).status, 204)
 	released.resolve()
-	refused(t, await installing, { status: 404, code: 'not_found' })
+	assertError(t, await installing, { status: 404, code: 'not_found' })
 	const { events } = (await call('GET', `/v1/audit?agent_id=${agent}`)).body
 	t.notOk(events.some((event: Answer) => event.event_type === 'skill.installed'))
 })

@@ -11,7 +11,7 @@ import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
-import { isProper, refused } from '../support/refused.ts'
+import { isProperResponse, assertError } from '../support/error-response.ts'
 import { hostileTargets, hostileUrls, ownNames, startCanary } from '../support/ssrf.ts'
 import { tokenWith } from '../support/tokens.ts'
 import { eventually } from '../support/wait.ts'
@@ -91,7 +91,8 @@ void t.test('no skill is installed from an address that is not public, and each 
 	await concurrently(someUrls(canary.port), async (url) => {
 		const reply = await writer.install(url)
 		if (reply.body.code === 'address_refused') attempts++
-		if (reply.status !== 400 || !isProper(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
+		if (reply.status !== 400 || !isProperResponse(reply))
+			t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
 	})
 	t.ok(attempts > 760 / SHARE, `${attempts} were refused as addresses`)
 	// The response precedes the event.
@@ -105,7 +106,7 @@ void t.test('no skill is installed from an address that is not public, and each 
 	await concurrently(ownNames(canary.port), async (url) => void t.equal((await writer.install(url)).status, 400, url))
 	t.equal(canary.touched(), 0, 'no connection was made')
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/skills')).body, [])
-	refused(t, await writer.install(`http://127.0.0.1:${canary.port}/`), {
+	assertError(t, await writer.install(`http://127.0.0.1:${canary.port}/`), {
 		status: 400,
 		code: 'address_refused',
 		path: 'url',
@@ -122,13 +123,13 @@ void t.test('no MCP server is added at an address that is not public', async (t)
 	await concurrently(someUrls(canary.port), async (url) => {
 		const reply = await writer.addServer(url, count++ % 2 === 0 ? 'http' : 'sse')
 		const isRefused = reply.status === 400 || reply.status === 403
-		if (!isRefused || !isProper(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
+		if (!isRefused || !isProperResponse(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
 	})
 	t.ok(await eventually(async () => (await violations(gateway)) > 760 / SHARE))
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/mcp')).body, [])
 	for (const url of ownNames(canary.port)) await writer.addServer(url) // a name that has no address yet is accepted
 	t.equal(canary.touched(), 0, 'no connection was made')
-	refused(t, await writer.addServer(`http://127.0.0.1:${canary.port}/`), {
+	assertError(t, await writer.addServer(`http://127.0.0.1:${canary.port}/`), {
 		status: 403,
 		code: 'forbidden',
 		says: /127\.0\.0\.1 is not a public address.*mcp\.allowed_hosts/,

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
 import type { GatewayOptions, TestGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { eventually } from '../support/wait.ts'
 
 const tokenMode = { env: { SVC_LOOPBACK: 'off' } }
@@ -70,7 +70,7 @@ void t.test('in loopback mode', async (t) => {
 		const { status, body } = await gateway.request('DELETE', `/v1/auth/tokens/${id}`)
 		t.equal(status, 200)
 		t.strictSame(body, { id, status: 'revoked' })
-		refused(t, await gateway.request('GET', '/v1/agents', { token }), {
+		assertError(t, await gateway.request('GET', '/v1/agents', { token }), {
 			status: 401,
 			code: 'unauthorized',
 			says: /was revoked/,
@@ -86,13 +86,13 @@ void t.test('in loopback mode', async (t) => {
 			() => gateway.request('GET', '/v1/agents', { token }),
 			({ status }) => status !== 200,
 		)
-		refused(t, reply, { status: 401, code: 'unauthorized', says: /expired at/ })
+		assertError(t, reply, { status: 401, code: 'unauthorized', says: /expired at/ })
 		t.ok(Date.now() >= Date.parse(ttl), 'not before its ttl')
 		t.equal(await statusOf(id), 'expired')
 	})
 
 	await t.test('an unknown id answers 404', async (t) => {
-		refused(t, await gateway.request('DELETE', '/v1/auth/tokens/none'), {
+		assertError(t, await gateway.request('DELETE', '/v1/auth/tokens/none'), {
 			status: 404,
 			code: 'not_found',
 			says: /GET \/v1\/auth\/tokens/,
@@ -146,17 +146,17 @@ void t.test('in loopback mode', async (t) => {
 	}
 	for (const [what, { body, path, says }] of Object.entries(bad)) {
 		await t.test(`POST with ${what} answers 400 with what to change`, async (t) => {
-			refused(t, await create(body), { status: 400, code: 'invalid_request', path, says })
+			assertError(t, await create(body), { status: 400, code: 'invalid_request', path, says })
 		})
 	}
 	await t.test('a body that is missing, malformed, too large or of another type is refused', async (t) => {
 		const post = (options: Parameters<TestGateway['request']>[2]) => gateway.request('POST', '/v1/auth/tokens', options)
-		refused(t, await post({}), { status: 400, code: 'invalid_request' })
-		refused(t, await post({ body: '{"scopes": [' }), { status: 400, code: 'invalid_request' })
-		refused(t, await post({ body: 'x'.repeat(1024 * 1024 + 1) }), { status: 413, code: 'payload_too_large' })
+		assertError(t, await post({}), { status: 400, code: 'invalid_request' })
+		assertError(t, await post({ body: '{"scopes": [' }), { status: 400, code: 'invalid_request' })
+		assertError(t, await post({ body: 'x'.repeat(1024 * 1024 + 1) }), { status: 413, code: 'payload_too_large' })
 		for (const type of ['text/plain', 'application/x-www-form-urlencoded']) {
 			const reply = await post({ body: '{"scopes":["*"]}', headers: { 'content-type': type } })
-			refused(t, reply, { status: 415, code: 'unsupported_media_type' })
+			assertError(t, reply, { status: 415, code: 'unsupported_media_type' })
 		}
 	})
 })
@@ -173,23 +173,27 @@ void t.test('the bootstrap in token mode', async (t) => {
 			['GET', '/v1/agents'],
 			['GET', '/v1/events/stream'],
 		] as const) {
-			refused(t, await gateway.request(method, path), { status: 401, code: 'unauthorized' }, `${method} ${path}`)
+			assertError(t, await gateway.request(method, path), { status: 401, code: 'unauthorized' }, `${method} ${path}`)
 		}
 	})
 	await t.test('requires the set-up code of a remote caller', async (t) => {
-		refused(t, await create({ headers: remote }), { status: 401, code: 'unauthorized', says: /X-Setup-Code/ })
+		assertError(t, await create({ headers: remote }), { status: 401, code: 'unauthorized', says: /X-Setup-Code/ })
 		const guess = await create({ headers: { ...remote, 'x-setup-code': 'guess' } })
-		refused(t, guess, { status: 401, code: 'unauthorized', says: /set-up code is wrong/ })
+		assertError(t, guess, { status: 401, code: 'unauthorized', says: /set-up code is wrong/ })
 	})
 	await t.test('is not used up by a refused request', async (t) => {
-		refused(t, await create({ body: { scopes: [] } }), { status: 400, code: 'invalid_request' })
-		refused(t, await create({ token: `svc_${'x'.repeat(43)}` }), { status: 401, code: 'unauthorized', says: /unknown/ })
+		assertError(t, await create({ body: { scopes: [] } }), { status: 400, code: 'invalid_request' })
+		assertError(t, await create({ token: `svc_${'x'.repeat(43)}` }), {
+			status: 401,
+			code: 'unauthorized',
+			says: /unknown/,
+		})
 	})
 	await t.test('succeeds for exactly one of 100 clients at once', async (t) => {
 		const replies = await Promise.all(Array.from({ length: 100 }, () => create()))
 		const made = replies.filter((reply) => reply.status === 201)
 		t.equal(made.length, 1)
-		for (const reply of replies) if (reply.status !== 201) refused(t, reply, { status: 401, code: 'unauthorized' })
+		for (const reply of replies) if (reply.status !== 201) assertError(t, reply, { status: 401, code: 'unauthorized' })
 		const { token, id } = made[0]?.body ?? {}
 		const { body } = await gateway.request('GET', '/v1/auth/tokens', { token })
 		t.equal(body.tokens.length, 1, 'the other requests created no token')
@@ -202,7 +206,7 @@ void t.test('the bootstrap in token mode', async (t) => {
 		)
 	})
 	await t.test('stays over even if its token is revoked', async (t) => {
-		refused(t, await create(), { status: 401, code: 'unauthorized', says: /send a token/ })
+		assertError(t, await create(), { status: 401, code: 'unauthorized', says: /send a token/ })
 	})
 })
 
@@ -215,7 +219,7 @@ void t.test('a first token in loopback mode ends the bootstrap, also after a res
 
 	const closed = await gatewayFor(t, { home, ...tokenMode })
 	const reply = await closed.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
-	refused(t, reply, { status: 401, code: 'unauthorized' })
+	assertError(t, reply, { status: 401, code: 'unauthorized' })
 	t.equal((await closed.request('GET', '/v1/agents', { token })).status, 200, 'the token outlived the restart')
 })
 
@@ -225,7 +229,7 @@ void t.test('creating a token requires the scope tokens:admin', async (t) => {
 		gateway.request('POST', '/v1/auth/tokens', { body: { scopes }, ...(token !== undefined && { token }) })
 	const admin = (await create(['tokens:admin'])).body.token
 	const reader = (await create(['agents:read'], admin)).body.token
-	refused(t, await create(['agents:read'], reader), { status: 403, code: 'forbidden', says: /tokens:admin/ })
+	assertError(t, await create(['agents:read'], reader), { status: 403, code: 'forbidden', says: /tokens:admin/ })
 	t.equal((await create(['*'], admin)).status, 201)
 })
 
@@ -244,7 +248,7 @@ void t.test('until a first token exists the log shows the set-up code, for one r
 		})
 	const { status, body } = await create(first.url)
 	t.equal(status, 201)
-	refused(t, await create(first.url), { status: 401, code: 'unauthorized' }, 'a second time')
+	assertError(t, await create(first.url), { status: 401, code: 'unauthorized' }, 'a second time')
 	t.notOk(first.errors().includes(body.token), 'the log does not show the token')
 	await first.kill()
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions, TestGateway } from '../support/gateway.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 
@@ -86,7 +86,7 @@ void t.test('every valid name and value is accepted', async (t) => {
 	const names = ['x', 'a'.repeat(128), 'A-z_0.9', '__proto__', 'constructor', '.', '..', '-', '7']
 	for (const name of names) {
 		t.equal((await store(name)).name, name)
-		refused(t, await call('POST', 'secrets', { name, value: VALUE }), { status: 409, code: 'already_exists' }, name)
+		assertError(t, await call('POST', 'secrets', { name, value: VALUE }), { status: 409, code: 'already_exists' }, name)
 	}
 	const values = ['é'.repeat(32 * 1024), 'a\0b', '-----BEGIN KEY-----\nx\n-----END KEY-----\n', '😀'.repeat(3)]
 	const ada = await follow(t, gateway, 'sizes')
@@ -154,7 +154,7 @@ const bad: [what: string, body: unknown, path: string, says: RegExp][] = [
 void t.test('an invalid body is rejected, and the error does not repeat its values', async (t) => {
 	for (const [what, body, path, says] of bad) {
 		const reply = await call('POST', 'secrets', body)
-		refused(t, reply, { status: 400, code: 'invalid_request', path, says }, what)
+		assertError(t, reply, { status: 400, code: 'invalid_request', path, says }, what)
 		t.notOk(JSON.stringify(reply.body).includes(CANARY), `${what}: no value in the answer`)
 	}
 	for (const body of [
@@ -179,7 +179,7 @@ void t.test('an invalid body is rejected, and the error does not repeat its valu
 		[CANARY],
 	]) {
 		const reply = await call('PUT', `secrets/${id}`, body)
-		refused(t, reply, { status: 400, code: 'invalid_request' }, JSON.stringify(body))
+		assertError(t, reply, { status: 400, code: 'invalid_request' }, JSON.stringify(body))
 		t.notOk(JSON.stringify(reply.body).includes(CANARY), JSON.stringify(body))
 	}
 })
@@ -187,7 +187,11 @@ void t.test('an invalid body is rejected, and the error does not repeat its valu
 void t.test('a name is unique, also among concurrent requests', async (t) => {
 	const { id } = await store('TAKEN')
 	const again = await call('POST', 'secrets', { key_name: 'TAKEN', value: VALUE })
-	refused(t, again, { status: 409, code: 'already_exists', says: new RegExp(`"TAKEN".*PUT /v1/vault/secrets/${id}`) })
+	assertError(t, again, {
+		status: 409,
+		code: 'already_exists',
+		says: new RegExp(`"TAKEN".*PUT /v1/vault/secrets/${id}`),
+	})
 	const race = await Promise.all(
 		Array.from({ length: 20 }, (_, n) => call('POST', 'secrets', { name: 'RACE', value: `value ${n}` })),
 	)
@@ -203,9 +207,9 @@ void t.test('a name is unique, also among concurrent requests', async (t) => {
 void t.test('an unknown secret or grant answers 404', async (t) => {
 	const nowhere = '01890000-0000-7000-8000-000000000000'
 	for (const id of [nowhere, 'NO_SUCH', '%F0%9F%98%80', '..%2fstate', 'toString', 'b'.repeat(128)]) {
-		refused(t, await call('DELETE', `secrets/${id}`), { status: 404, code: 'not_found' }, id)
-		refused(t, await call('PUT', `secrets/${id}`, { value: 'x' }), { status: 404, code: 'not_found' }, id)
-		refused(t, await call('DELETE', `grants/${id}`), { status: 404, code: 'not_found' }, id)
+		assertError(t, await call('DELETE', `secrets/${id}`), { status: 404, code: 'not_found' }, id)
+		assertError(t, await call('PUT', `secrets/${id}`, { value: 'x' }), { status: 404, code: 'not_found' }, id)
+		assertError(t, await call('DELETE', `grants/${id}`), { status: 404, code: 'not_found' }, id)
 	}
 	for (const id of ['a'.repeat(129), '%00', '%ED%A0%80'])
 		for (const what of ['secrets', 'grants']) {
@@ -224,7 +228,11 @@ void t.test('a grant answers 201 with grant_id, agent_id, secret_id and created_
 	t.match(created_at, ISO)
 	t.strictSame((await call('GET', 'grants?agent_id=grantee')).body, [reply.body])
 	const again = await call('POST', 'grants', { agent_id: 'grantee', secret_id: id, reveal: true })
-	refused(t, again, { status: 409, code: 'already_exists', says: new RegExp(`DELETE /v1/vault/grants/${grant_id}`) })
+	assertError(t, again, {
+		status: 409,
+		code: 'already_exists',
+		says: new RegExp(`DELETE /v1/vault/grants/${grant_id}`),
+	})
 
 	t.match(await grant(await createAgent('by-name'), 'GRANTED', { reveal: true }), { secret_id: id, reveal: true })
 	t.equal((await call('GET', 'grants')).body.filter((one: Answer) => one.secret_id === id).length, 2)
@@ -234,7 +242,7 @@ void t.test('a grant answers 201 with grant_id, agent_id, secret_id and created_
 	t.equal(revoked.status, 204)
 	t.equal(revoked.body, '')
 	t.strictSame((await call('GET', 'grants?agent_id=grantee')).body, [])
-	refused(t, await call('DELETE', `grants/${grant_id}`), { status: 404, code: 'not_found' })
+	assertError(t, await call('DELETE', `grants/${grant_id}`), { status: 404, code: 'not_found' })
 	t.not((await grant('grantee', id)).grant_id, grant_id)
 })
 
@@ -258,11 +266,16 @@ void t.test('an invalid grant is rejected', async (t) => {
 	]
 	for (const [body, status, path, says] of cases) {
 		const code = status === 400 ? 'invalid_request' : 'not_found'
-		refused(t, await call('POST', 'grants', body), { status, code, says, ...(path && { path }) }, JSON.stringify(body))
+		assertError(
+			t,
+			await call('POST', 'grants', body),
+			{ status, code, says, ...(path && { path }) },
+			JSON.stringify(body),
+		)
 	}
 	t.strictSame((await call('GET', 'grants?agent_id=wrongly')).body, [])
-	refused(t, await call('GET', 'grants?agent_id=a%20b'), { status: 400, code: 'invalid_request', path: 'agent_id' })
-	refused(t, await call('GET', 'grants?nonsense=1'), { status: 400, code: 'invalid_request', path: 'nonsense' })
+	assertError(t, await call('GET', 'grants?agent_id=a%20b'), { status: 400, code: 'invalid_request', path: 'agent_id' })
+	assertError(t, await call('GET', 'grants?nonsense=1'), { status: 400, code: 'invalid_request', path: 'nonsense' })
 })
 
 void t.test('deleting a secret or an agent deletes its grants', async (t) => {
@@ -420,10 +433,10 @@ void t.test('listing secrets requires vault:read, everything else vault:write', 
 		const send = (token?: string) =>
 			own.request(method, `/v1/vault/${path}`, { ...(body && { body }), ...(token && { token }) })
 		const about = `${method} ${path}`
-		refused(t, await send(), { status: 401, code: 'unauthorized' }, about)
+		assertError(t, await send(), { status: 401, code: 'unauthorized' }, about)
 		const [right, wrong] = scope === 'vault:read' ? [reads, writes] : [writes, reads]
 		for (const token of [wrong, others])
-			refused(t, await send(token), { status: 403, code: 'forbidden', says: new RegExp(scope) }, about)
+			assertError(t, await send(token), { status: 403, code: 'forbidden', says: new RegExp(scope) }, about)
 		t.ok([200, 201, 204, 404, 409].includes((await send(right)).status), about)
 	}
 })
@@ -487,7 +500,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 		['POST', 'rotate-key'],
 		['DELETE', `secrets/${id}`],
 	] as const)
-		refused(t, await own.request(method, `/v1/vault/${path}`, body ? { body } : {}), locked, `${method} ${path}`)
+		assertError(t, await own.request(method, `/v1/vault/${path}`, body ? { body } : {}), locked, `${method} ${path}`)
 	const plugin = (await own.request('GET', '/v1/plugins')).body.find((one: Answer) => one.name === 'vault')
 	t.match(plugin, { state: 'running', last_error: says })
 	t.match((await own.request('GET', '/readyz?verbose')).body, /\[-\]plugins .*problems with vault/)
@@ -502,7 +515,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 	const lastError = async () =>
 		(await own.request('GET', '/v1/plugins')).body.find((one: Answer) => one.name === 'vault').last_error
 	t.equal(await lastError(), null)
-	refused(t, await own.request('POST', '/v1/vault/reset'), { status: 409, code: 'conflict', says: /not locked/ })
+	assertError(t, await own.request('POST', '/v1/vault/reset'), { status: 409, code: 'conflict', says: /not locked/ })
 	t.equal((await own.request('GET', '/v1/vault/secrets')).body.length, 1, 'nothing is deleted')
 	await own.stop()
 
@@ -510,7 +523,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 	const file = join(home, 'keys/vault.key')
 	rmSync(file)
 	own = await startGateway({ home })
-	refused(t, await own.request('GET', '/v1/vault/secrets'), { ...locked, says: /key of the vault is missing/ })
+	assertError(t, await own.request('GET', '/v1/vault/secrets'), { ...locked, says: /key of the vault is missing/ })
 	const reset = await own.request('POST', '/v1/vault/reset')
 	t.strictSame([reset.status, reset.body], [200, { status: 'reset', secrets: 1 }])
 	t.equal(await lastError(), null)

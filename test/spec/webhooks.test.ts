@@ -11,7 +11,7 @@ import type { Hook } from '../plugins/webhooks/sender.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
-import { refused } from '../support/refused.ts'
+import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { tokenWith } from '../support/tokens.ts'
 import { eventually } from '../support/wait.ts'
@@ -149,8 +149,8 @@ void t.test('an agent registers a webhook, and a delivery starts a run', async (
 	const rotated = await callTool('rotate it', 'webhook_rotate', 'git-hub_1')
 	t.not(rotated.token, made.token)
 	t.not(rotated.secret, made.secret)
-	refused(t, await deliver(gateway, hook, {}), { status: 404, code: 'not_found' })
-	refused(t, await deliver(gateway, { ...rotated, secret: made.secret }, {}), {
+	assertError(t, await deliver(gateway, hook, {}), { status: 404, code: 'not_found' })
+	assertError(t, await deliver(gateway, { ...rotated, secret: made.secret }, {}), {
 		status: 401,
 		code: 'signature_invalid',
 	})
@@ -235,7 +235,7 @@ void t.test('an invalid delivery is rejected, and recorded if its body was read'
 	]
 	const recorded = [...signatures, ...bodies]
 	for (const [what, status, ask, says] of recorded)
-		refused(t, await ask(), { status, code: status === 401 ? 'signature_invalid' : 'invalid_request', says }, what)
+		assertError(t, await ask(), { status, code: status === 401 ? 'signature_invalid' : 'invalid_request', says }, what)
 	const unrecorded: [string, number, string, () => Promise<Reply<Answer>>][] = [
 		['more than 1 MiB', 413, 'payload_too_large', send(`"${'x'.repeat(1024 * 1024)}"`)],
 		['more than 1 MiB, unsigned', 413, 'payload_too_large', send(`"${'x'.repeat(1024 * 1024)}"`, unsigned)],
@@ -249,7 +249,7 @@ void t.test('an invalid delivery is rejected, and recorded if its body was read'
 			() => deliver(shared, { token: 'x', secret: 'x' }, '', unsigned),
 		],
 	]
-	for (const [what, status, code, ask] of unrecorded) refused(t, await ask(), { status, code }, what)
+	for (const [what, status, code, ask] of unrecorded) assertError(t, await ask(), { status, code }, what)
 
 	const kept = await deliveriesOf(shared, hook)
 	t.strictSame(
@@ -549,7 +549,7 @@ void t.test('limits of size, rate, concurrency and number apply, with Retry-Afte
 		t.equal((await answer).status, 200)
 	}
 	const fourth = await makeHook(gateway, 'busy', 'fourth')
-	refused(t, await deliver(gateway, fourth, 'x'.repeat(1025)), {
+	assertError(t, await deliver(gateway, fourth, 'x'.repeat(1025)), {
 		status: 413,
 		code: 'payload_too_large',
 		says: /1024 bytes/,
@@ -558,7 +558,7 @@ void t.test('limits of size, rate, concurrency and number apply, with Retry-Afte
 	for (let n = 0; n < 9; n++)
 		t.equal((await deliver(gateway, fourth, n)).status, 200, 'unsigned deliveries do not count')
 	const late = await deliver(gateway, fourth, {})
-	refused(t, late, { status: 429, code: 'rate_limited', says: /9 deliveries a minute/ })
+	assertError(t, late, { status: 429, code: 'rate_limited', says: /9 deliveries a minute/ })
 	const wait = Number(late.headers.get('retry-after'))
 	t.ok(wait > 0 && wait <= 60)
 	t.match(await call(gateway, 'busy', 'webhook.register', { slug: 'fifth' }), /max_per_agent/)
@@ -583,8 +583,8 @@ void t.test('limits of size, rate, concurrency and number apply, with Retry-Afte
 	await gateway.stop()
 	running = null
 	const locked = (running = await startGateway({ home, env: { SVC_VAULT_KEY: randomBytes(32).toString('hex') } }))
-	refused(t, await deliver(locked, other, {}), { status: 503, code: 'vault_locked', says: /^(?!.*SVC_).*later/ })
-	refused(t, await deliver(locked, other, {}, { 'x-signature': undefined }), { status: 503, code: 'vault_locked' })
+	assertError(t, await deliver(locked, other, {}), { status: 503, code: 'vault_locked', says: /^(?!.*SVC_).*later/ })
+	assertError(t, await deliver(locked, other, {}, { 'x-signature': undefined }), { status: 503, code: 'vault_locked' })
 	t.strictSame(await deliveriesOf(locked, other), kept)
 })
 
@@ -635,7 +635,7 @@ void t.test('rotation and deletion take effect at once, under load', async (t) =
 	const accepted = [...old.sent, ...fresh.sent].filter(({ status }) => status === 200).length
 	t.equal((await runsOf(shared, 'moving')).length, accepted, 'each accepted delivery has its run')
 	for (const path of [hook.path, `${hook.path}/rotate`, `${hook.path}/deliveries`])
-		refused(
+		assertError(
 			t,
 			await shared.request(path === hook.path ? 'DELETE' : path.endsWith('rotate') ? 'POST' : 'GET', path),
 			{ status: 404, code: 'not_found', says: /it has none/ },
@@ -652,12 +652,12 @@ void t.test('deleting an agent deletes its webhooks, and a new agent with that n
 	t.equal((await deliver(shared, hook, {}, { 'x-delivery-id': 'one' })).status, 200)
 	const incomplete = await openIncomplete(t, shared, hook)
 	t.equal((await shared.request('DELETE', '/v1/agents/mortal')).status, 204)
-	refused(t, await deliver(shared, hook, {}), { status: 404, code: 'not_found' })
+	assertError(t, await deliver(shared, hook, {}), { status: 404, code: 'not_found' })
 	incomplete.socket.write('}')
 	t.equal((await incomplete.answer).status, 404, 'a delivery whose body was incomplete')
-	refused(t, await shared.request('GET', '/v1/agents/mortal/webhooks'), { status: 404, code: 'not_found' })
+	assertError(t, await shared.request('GET', '/v1/agents/mortal/webhooks'), { status: 404, code: 'not_found' })
 	await shared.request('POST', '/v1/agents', { body: { name: 'mortal' } })
-	refused(t, await deliver(shared, hook, {}), { status: 404, code: 'not_found' })
+	assertError(t, await deliver(shared, hook, {}), { status: 404, code: 'not_found' })
 	t.strictSame((await shared.request('GET', '/v1/agents/mortal/webhooks')).body, [])
 	t.strictSame(await runsOf(shared, 'mortal'), [])
 	const renewed = await makeHook(shared, 'mortal')
@@ -686,7 +686,7 @@ void t.test('each route requires its scope, and a delivery requires none', async
 	t.match(rotated, { status: 200, body: { slug: 'hook', secret: /^[0-9a-f]{64}$/ } })
 	t.equal(rotated.body.url, `${shared.url}/v1/hooks/${rotated.body.token}`)
 	t.equal((await deliver(shared, rotated.body, {})).status, 200)
-	refused(t, await shared.request('POST', `${hook.path}/rotate`, { body: { slug: 'x' } }), {
+	assertError(t, await shared.request('POST', `${hook.path}/rotate`, { body: { slug: 'x' } }), {
 		status: 400,
 		code: 'invalid_request',
 	})
@@ -695,7 +695,7 @@ void t.test('each route requires its scope, and a delivery requires none', async
 		'/v1/agents/nobody/webhooks/x/deliveries',
 		'/v1/agents/scoped/webhooks/nothing/deliveries',
 	])
-		refused(t, await shared.request('GET', path), { status: 404, code: 'not_found' }, path)
+		assertError(t, await shared.request('GET', path), { status: 404, code: 'not_found' }, path)
 	t.equal((await ask('DELETE', hook.path, writer)).status, 204)
 })
 
@@ -726,14 +726,14 @@ void t.test('a person registers a webhook, whose secret is returned once', async
 	t.notMatch(JSON.stringify((await shared.request('GET', '/v1/agents/handy/webhooks')).body), body.secret)
 	t.notMatch(JSON.stringify((await shared.request('GET', '/v1/audit?agent_id=handy')).body), body.secret)
 
-	refused(t, await register({ slug: 'by-hand' }), { status: 409, code: 'already_exists' })
+	assertError(t, await register({ slug: 'by-hand' }), { status: 409, code: 'already_exists' })
 	for (const wrong of [{}, { slug: '' }, { slug: 'Aa' }, { slug: 'a b' }, { slug: 'x'.repeat(65) }, { slug: 7 }])
-		refused(t, await register(wrong), { status: 400, code: 'invalid_request' }, JSON.stringify(wrong))
+		assertError(t, await register(wrong), { status: 400, code: 'invalid_request' }, JSON.stringify(wrong))
 	for (const instructions of ['', 7, 'x'.repeat(10 * 1024 + 1), 'ü'.repeat(5 * 1024 + 1)])
-		refused(t, await register({ slug: 'told', instructions }), { status: 400, code: 'invalid_request' })
-	refused(t, await register({ slug: 'ok', secret: 'mine' }), { status: 400, code: 'invalid_request' })
+		assertError(t, await register({ slug: 'told', instructions }), { status: 400, code: 'invalid_request' })
+	assertError(t, await register({ slug: 'ok', secret: 'mine' }), { status: 400, code: 'invalid_request' })
 	const nobody = await shared.request('POST', '/v1/agents/nobody/webhooks', { body: { slug: 'x' } })
-	refused(t, nobody, { status: 404, code: 'not_found' })
+	assertError(t, nobody, { status: 404, code: 'not_found' })
 })
 
 void t.test('a payload of the maximum size reaches the run', async (t) => {

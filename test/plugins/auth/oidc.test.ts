@@ -17,7 +17,7 @@ import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { AUDIENCE, startIssuer } from '../../support/issuer.ts'
 import type { Pair } from '../../support/issuer.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 import { openRaw, openStream as openSessionStream } from '../mcp-server/client.ts'
@@ -72,7 +72,7 @@ void t.test('a rule grants its scopes for its agents only', async (t) => {
 	const support = await issuer.sign({ groups: ['x', 'support'], active: true, email: 'grace@example.com' })
 	t.strictSame(names(await get(support, '/v1/agents')), ['team-a'])
 	t.equal((await get(support, '/v1/agents/other')).status, 404)
-	refused(t, await get(support, '/v1/auth/tokens'), { status: 403, code: 'forbidden' })
+	assertError(t, await get(support, '/v1/auth/tokens'), { status: 403, code: 'forbidden' })
 	const me = await get(support, '/v1/auth/me')
 	t.match(me.body, {
 		kind: 'oidc',
@@ -82,7 +82,7 @@ void t.test('a rule grants its scopes for its agents only', async (t) => {
 		agents: ['team-*'],
 		limits: { runs_per_day: 2 },
 	})
-	refused(t, await get(await issuer.sign({ groups: ['support'] }), '/v1/agents'), {
+	assertError(t, await get(await issuer.sign({ groups: ['support'] }), '/v1/agents'), {
 		status: 403,
 		code: 'forbidden',
 		says: /no rule of auth\.oidc/,
@@ -93,7 +93,7 @@ void t.test('a rule grants its scopes for its agents only', async (t) => {
 	const run = (agent: string, token = both): Promise<Reply<Answer>> =>
 		gateway.request('POST', `/v1/agents/${agent}/runs`, { token, body: { prompt: 'hello' } })
 	t.equal((await run('team-a')).status, 200)
-	refused(t, await run('audit-a'), { status: 403, code: 'forbidden', says: /runs:write/ })
+	assertError(t, await run('audit-a'), { status: 403, code: 'forbidden', says: /runs:write/ })
 	t.equal((await run('other')).status, 404)
 	const said = { model: 'svc/audit-a', messages: [{ role: 'user', content: 'hello' }] }
 	t.equal((await gateway.request('POST', '/v1/chat/completions', { token: both, body: said })).status, 404)
@@ -106,7 +106,7 @@ void t.test('a rule grants its scopes for its agents only', async (t) => {
 	t.equal((await get(support, path)).status, 200)
 	const auditor = await issuer.sign({ realm: { roles: ['auditor'] } })
 	t.equal((await get(auditor, path)).status, 404, 'its own response, of an agent that this token does not permit')
-	refused(t, await run('team-a', support), { status: 429, code: 'rate_limited', says: /started its 2 runs/ })
+	assertError(t, await run('team-a', support), { status: 429, code: 'rate_limited', says: /started its 2 runs/ })
 	const events = await eventually(async () => {
 		const { body } = await get(operator, '/v1/audit?actor=grace&event_type=run.started')
 		return body.events.length === 2 && body.events
@@ -226,7 +226,10 @@ void t.test('open streams and sockets end when the rules no longer permit the sa
 	writeFileSync(file, readFileSync(file, 'utf8').replace('[agents:read, runs:write, events:read]', '[agents:read]'))
 	await gateway.running.gateway.reload()
 	await Promise.all([supportStream.closed, socketClosed])
-	refused(t, await gateway.request('GET', '/v1/events/stream', { token: support }), { status: 403, code: 'forbidden' })
+	assertError(t, await gateway.request('GET', '/v1/events/stream', { token: support }), {
+		status: 403,
+		code: 'forbidden',
+	})
 	await gateway.request('POST', '/v1/agents', { token: operator, body: { name: 'team-d' } })
 	t.ok(await operatorStream.waitFor((event) => event.agent_id === 'team-d'), "another caller's stream continues")
 })
@@ -350,7 +353,7 @@ void t.test('while the issuer is unreachable, its tokens get 503, and other call
 	t.teardown(() => gateway.stop())
 	const token = await issuer.sign({ groups: 'operators', aud: gateway.url })
 	const reply = await gateway.request('GET', '/v1/agents', { token })
-	refused(t, reply, { status: 503, code: 'unavailable', says: /auth\.oidc\.issuer/ })
+	assertError(t, reply, { status: 503, code: 'unavailable', says: /auth\.oidc\.issuer/ })
 	t.ok(reply.headers.get('retry-after'))
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 200)
 	issuer.state.isDown = false

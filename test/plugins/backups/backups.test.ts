@@ -26,7 +26,7 @@ import { takeOnSchedule } from '../../../plugins/backups/schedule.ts'
 import { folderFor, forge, forgedManifest, write } from '../../core/backup/support.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../../support/gateway.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -59,7 +59,7 @@ void t.test('a backup is created, listed, reported as an event and removed', asy
 	t.match((await stream.waitFor('backup.created')).payload, { backup_id: id, trigger: 'request', includes_key: true })
 	t.equal((await call('DELETE', `/v1/backups/${id}`)).status, 204)
 	t.match((await stream.waitFor('backup.removed')).payload, { backup_id: id, reason: 'request' })
-	refused(t, await call('DELETE', `/v1/backups/${id}`), { status: 404, code: 'not_found' })
+	assertError(t, await call('DELETE', `/v1/backups/${id}`), { status: 404, code: 'not_found' })
 	t.strictSame(readdirSync(join(home, 'backups')), [], 'no other file is left')
 })
 
@@ -67,7 +67,7 @@ void t.test('one backup is made at a time', async (t) => {
 	const replies = await Promise.all(Array.from({ length: 4 }, () => call('POST', '/v1/backups', { body: {} })))
 	t.strictSame(replies.map(({ status }) => String(status)).toSorted(), ['201', '409', '409', '409'])
 	for (const reply of replies.filter(({ status }) => status === 409))
-		refused(t, reply, { status: 409, code: 'conflict', says: /wait/ })
+		assertError(t, reply, { status: 409, code: 'conflict', says: /wait/ })
 	for (const { id } of (await call('GET', '/v1/backups')).body.backups) await call('DELETE', `/v1/backups/${id}`)
 })
 
@@ -86,8 +86,11 @@ void t.test('an id cannot name any other file', async (t) => {
 		t.ok(status === 400 || status === 404, `${id}: ${status}`)
 	}
 	t.ok(existsSync(join(home, 'backups/keep.txt')) && existsSync(join(home, 'config/gateway.yaml')))
-	refused(t, await call('DELETE', '/v1/backups/20300131T120000123Z'), { status: 404, code: 'not_found' })
-	refused(t, await call('POST', '/v1/backups', { body: { folder: '/tmp' } }), { status: 400, code: 'invalid_request' })
+	assertError(t, await call('DELETE', '/v1/backups/20300131T120000123Z'), { status: 404, code: 'not_found' })
+	assertError(t, await call('POST', '/v1/backups', { body: { folder: '/tmp' } }), {
+		status: 400,
+		code: 'invalid_request',
+	})
 	rmSync(join(home, 'backups'), { recursive: true })
 })
 
@@ -140,7 +143,7 @@ void t.test('an unusable folder is reported, also as an event', async (t) => {
 	renameSync(folder, `${folder}-away`)
 	writeFileSync(folder, 'in the way')
 	const reply = await call('POST', '/v1/backups')
-	refused(t, reply, { status: 500, code: 'backup_failed', says: /backups/ })
+	assertError(t, reply, { status: 500, code: 'backup_failed', says: /backups/ })
 	t.match((await stream.waitFor('backup.failed')).payload, { trigger: 'request', message: reply.body.message })
 	rmSync(folder)
 	renameSync(`${folder}-away`, folder)
@@ -164,7 +167,7 @@ void t.test('every route requires the scope *', async (t) => {
 		['GET', '/v1/backups'],
 		['DELETE', '/v1/backups/20300131T120000123Z'],
 	] as const)
-		refused(t, await call(method, path, { token }), { status: 403, code: 'forbidden' }, `${method} ${path}`)
+		assertError(t, await call(method, path, { token }), { status: 403, code: 'forbidden' }, `${method} ${path}`)
 	t.equal((await call('GET', '/v1/backups', { token: all })).status, 200)
 })
 

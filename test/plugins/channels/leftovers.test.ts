@@ -8,7 +8,7 @@ import { keys, scopeOf } from '../../../plugins/channels/keys.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { addChannel, codeFor, loopFiles, openLoop, until } from '../../support/loop.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 
 const loop = openLoop()
 
@@ -70,7 +70,7 @@ void t.test('a start completes interrupted deletions, and removes unfinished cha
 	const { bindings } = (await second.request('GET', `/v1/channels/${kept}/bindings`)).body
 	t.match(bindings, [{ agent_id: 'ada' }])
 	t.equal(bindings.length, 1)
-	refused(t, await second.request('POST', '/v1/channels/pair', { body: { pairing_code, agent_id: 'ada' } }), {
+	assertError(t, await second.request('POST', '/v1/channels/pair', { body: { pairing_code, agent_id: 'ada' } }), {
 		status: 400,
 		code: 'pairing_invalid',
 	})

@@ -14,7 +14,7 @@ import { browse, startProtectedServer } from '../../support/oauth.ts'
 import type { ProtectedServer } from '../../support/oauth.ts'
 import { interactiveSvc } from '../../support/interactive-cli.ts'
 import { spawnGateway } from '../../support/process.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
@@ -256,7 +256,11 @@ void t.test("an operator's client signs in with a secret, with a key, or for the
 	const { id, status } = await add(agent, { name: 'guarded', transport: 'http', url: server.url, auth })
 	t.equal(status, 'connected', 'without a person')
 	t.match(await callTool(agent, 'mcp__guarded__echo', { text: 'own' }), { result: 'own' })
-	refused(t, await agent.call(`mcp/${id}/login`, {}), { status: 409, code: 'conflict', says: /signs in automatically/ })
+	assertError(t, await agent.call(`mcp/${id}/login`, {}), {
+		status: 409,
+		code: 'conflict',
+		says: /signs in automatically/,
+	})
 })
 
 void t.test('if a tool needs further scopes, the next login requests them as well', async (t) => {
@@ -359,7 +363,7 @@ void t.test('the callback does not redirect, and only the URL of its own login c
 	})
 	t.equal(answer.headers.get('location'), null)
 	const redirect_url = await browse(await begin(agent, id), callback())
-	refused(t, await agent.call(`mcp/${other.id}/login/complete`, { redirect_url }), {
+	assertError(t, await agent.call(`mcp/${other.id}/login/complete`, { redirect_url }), {
 		status: 400,
 		code: 'invalid_request',
 		says: /does not exist/,

@@ -6,7 +6,7 @@ import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 
 const gateway = await startGateway()
@@ -39,7 +39,7 @@ void t.test('a tool that changes while its server is connected is held back unti
 
 	const path = `/v1/agents/ada/mcp/${id}/accept`
 	const stale = await gateway.request('POST', path, { body: { digests: ['0'.repeat(64)] } })
-	refused(t, stale, { status: 409, code: 'digest_mismatch', says: /changed again/ })
+	assertError(t, stale, { status: 409, code: 'digest_mismatch', says: /changed again/ })
 	const accepted = await gateway.request('POST', path, { body: { digests: [held.digest] } })
 	t.equal(accepted.status, 200)
 	t.match(shapeOf(accepted.body), { held: false, digest: held.digest, description: /secrets/ })

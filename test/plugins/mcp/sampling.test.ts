@@ -6,7 +6,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
 import { eventually } from '../../support/wait.ts'
@@ -182,11 +182,11 @@ void t.test('requests that the operator has not allowed are refused', async (t) 
 		['roots', ['file:///srv']],
 	] as const) {
 		const reply = await gateway.request('POST', '/v1/agents/emil/mcp', { token, body: { ...web, [field]: value } })
-		refused(t, reply, { status: 403, code: 'forbidden', says: RegExp(`${field} requires the scope`) })
+		assertError(t, reply, { status: 403, code: 'forbidden', says: RegExp(`${field} requires the scope`) })
 	}
 	for (const roots of [['/srv'], ['https://example.com/'], ['file://host/srv'], ['file:///a', 'file:///a']]) {
 		const reply = await emil.call('mcp', { ...web, roots })
-		refused(t, reply, { status: 400, code: 'invalid_request', says: /roots/ })
+		assertError(t, reply, { status: 400, code: 'invalid_request', says: /roots/ })
 	}
 })
 

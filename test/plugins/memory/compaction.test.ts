@@ -10,7 +10,7 @@ import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { contextPlugin } from '../../support/plugin-context.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
@@ -204,9 +204,9 @@ void t.test('an undo restores all memories', async (t) => {
 	t.strictSame(await all(gateway), before)
 	const found = (await gateway.request('GET', '/v1/agents/ada/memory/search?q=Rex%20dog')).body
 	t.strictSame(textsOf(found).filter((text) => text.toLowerCase().includes('rex')).length, 4)
-	refused(t, await undo(), { status: 409, code: 'conflict', says: /is undone/ })
+	assertError(t, await undo(), { status: 409, code: 'conflict', says: /is undone/ })
 	const unknown = await agent.call('memory/compactions/nothing/undo', {})
-	refused(t, unknown, { status: 404, code: 'not_found' })
+	assertError(t, unknown, { status: 404, code: 'not_found' })
 })
 
 void t.test('tags of merged memories are kept when the same content is stored again', async (t) => {
@@ -253,7 +253,7 @@ void t.test('compactions are undone in reverse order', async (t) => {
 	const second = await compact(agent)
 	t.match(second, { merged: 2, memories_after: 2 })
 	const undo = (id: unknown): Promise<Answer> => agent.call(`memory/compactions/${String(id)}/undo`, {})
-	refused(t, await undo(first.compaction_id), { status: 409, code: 'conflict', says: /came later/ })
+	assertError(t, await undo(first.compaction_id), { status: 409, code: 'conflict', says: /came later/ })
 	t.equal((await undo(second.compaction_id)).status, 200)
 	t.equal((await undo(first.compaction_id)).status, 200)
 	t.strictSame(textsOf(await all(gateway)), ['ONE!', 'One.', 'Two.', 'one', 'two'])
@@ -341,7 +341,7 @@ void t.test('a second compaction is refused while one is running', async (t) => 
 	await fill(modelled, OLD)
 	t.equal((await agent.call('memory/compact', {})).status, 200)
 	const call = await eventually(() => held.calls[0])
-	refused(t, await agent.call('memory/compact', {}), { status: 409, code: 'conflict', says: /in progress/ })
+	assertError(t, await agent.call('memory/compact', {}), { status: 409, code: 'conflict', says: /in progress/ })
 	t.equal((await agent.call('memory/compactions')).body[0].status, 'running')
 	call?.answer('[]')
 	await agent.stream.waitFor('memory.compacted')

@@ -3,7 +3,7 @@ import t from 'tap'
 import { newerFirst } from '../../../plugins/memory/newer-first.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -44,7 +44,7 @@ void t.test('a memory ranks before the one that it replaces, whatever the questi
 		'Since May her home is Munich.',
 		'The user lives in Berlin.',
 	])
-	refused(t, await store('moves', { content: 'Hm.', replaces: ['none'] }), {
+	assertError(t, await store('moves', { content: 'Hm.', replaces: ['none'] }), {
 		status: 404,
 		code: 'not_found',
 		says: /"none"/,

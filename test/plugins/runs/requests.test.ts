@@ -8,7 +8,7 @@ import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { runSettings } from '../../support/run-settings.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
@@ -76,13 +76,13 @@ void t.test('reading requests needs requests:read', async (t) => {
 	const path = `/v1/runs/${run_id}/steps/1/requests`
 	const tokenFor = async (scope: string): Promise<string> =>
 		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })).body.token
-	refused(t, await gateway.request('GET', path, { token: await tokenFor('agents:read') }), {
+	assertError(t, await gateway.request('GET', path, { token: await tokenFor('agents:read') }), {
 		status: 403,
 		code: 'forbidden',
 	})
 	t.equal((await gateway.request('GET', path, { token: await tokenFor('requests:read') })).status, 200)
-	refused(t, await gateway.request('GET', '/v1/runs/none/steps/1/requests'), { status: 404, code: 'not_found' })
-	refused(t, await gateway.request('GET', `/v1/runs/${run_id}/steps/0/requests`), {
+	assertError(t, await gateway.request('GET', '/v1/runs/none/steps/1/requests'), { status: 404, code: 'not_found' })
+	assertError(t, await gateway.request('GET', `/v1/runs/${run_id}/steps/0/requests`), {
 		status: 400,
 		code: 'invalid_request',
 	})

@@ -4,7 +4,7 @@ import type { RunStep } from '../../../plugins/runs/steps.ts'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 
 const model = await startModelServer()
@@ -64,7 +64,7 @@ void t.test('a call in progress has no end, a failed one has its error', async (
 	const failed = await bob.start('refuse')
 	await bob.ended(failed)
 	t.match(await stepsOf(failed), [{ kind: 'model', usage: null, finish_reason: null, error: 'model_rejected' }])
-	refused(t, await gateway.request('GET', '/v1/runs/none/steps'), { status: 404, code: 'not_found' })
+	assertError(t, await gateway.request('GET', '/v1/runs/none/steps'), { status: 404, code: 'not_found' })
 })
 
 void t.test('texts of steps are truncated', async (t) => {

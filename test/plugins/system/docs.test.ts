@@ -2,7 +2,7 @@
 import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { eventually } from '../../support/wait.ts'
 
 const assets = {
@@ -90,8 +90,8 @@ void t.test('the page of GET /docs', async (t) => {
 
 	await t.test('has no other files', async (t) => {
 		for (const name of ['index.html', 'page.ts', '__proto__', 'constructor', '..%2Findex.ts', 'swagger-ui.js.map'])
-			refused(t, await gateway.request('GET', `/docs/${name}`), { status: 404, code: 'not_found' })
-		refused(t, await gateway.request('GET', `/docs/${'x'.repeat(65)}`), { status: 400, code: 'invalid_request' })
+			assertError(t, await gateway.request('GET', `/docs/${name}`), { status: 404, code: 'not_found' })
+		assertError(t, await gateway.request('GET', `/docs/${'x'.repeat(65)}`), { status: 400, code: 'invalid_request' })
 	})
 })
 
@@ -106,7 +106,7 @@ void t.test('requests from the page count as local, requests from other pages do
 	const { origin: _, ...reading } = fromPage
 	t.equal((await gateway.request('GET', '/v1/agents/ada', { headers: reading })).status, 200)
 	const foreign = { origin: 'http://evil.example', 'sec-fetch-site': 'cross-site' }
-	refused(t, await gateway.request('POST', '/v1/agents', { headers: foreign, body }), {
+	assertError(t, await gateway.request('POST', '/v1/agents', { headers: foreign, body }), {
 		status: 401,
 		code: 'unauthorized',
 	})

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { contractVersion } from '../../../core/host/contract-version.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { eventually } from '../../support/wait.ts'
 
 void t.test('GET /v1/plugins shows running and failed plugins', async (t) => {
@@ -29,7 +29,7 @@ void t.test('GET /v1/plugins shows running and failed plugins', async (t) => {
 void t.test('GET /v1/plugins needs agents:read', async (t) => {
 	const gateway = await startGateway({ env: { SVC_LOOPBACK: 'false' } })
 	t.teardown(() => gateway.stop())
-	refused(t, await gateway.request('GET', '/v1/plugins'), { status: 401, code: 'unauthorized' })
+	assertError(t, await gateway.request('GET', '/v1/plugins'), { status: 401, code: 'unauthorized' })
 	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
 	t.equal((await gateway.request('GET', '/v1/plugins', { token: body.token })).status, 200)
 })
@@ -86,7 +86,7 @@ void t.test('POST /v1/plugins/{name}/reload restarts a plugin', async (t) => {
 	t.equal(status, 200)
 	t.match(body, { name: 'clock', state: 'running', generation: 2 })
 	t.equal(starts(), 2)
-	refused(t, await gateway.request('POST', '/v1/plugins/no-such/reload'), { status: 404, code: 'not_found' })
+	assertError(t, await gateway.request('POST', '/v1/plugins/no-such/reload'), { status: 404, code: 'not_found' })
 	// Nothing has changed since.
 	await gateway.running.gateway.reload()
 	t.equal(gateway.running.gateway.status.generation(), 2)
@@ -96,7 +96,7 @@ void t.test('POST /v1/plugins/{name}/reload restarts a plugin', async (t) => {
 	t.match(broken.body, { state: 'running', last_error: /no such luck/, generation: 2 })
 
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'plugins: {clock: true, runs: {limits: {steps: many}}}\n')
-	refused(t, await gateway.request('POST', '/v1/plugins/clock/reload'), { status: 400, code: 'config_invalid' })
+	assertError(t, await gateway.request('POST', '/v1/plugins/clock/reload'), { status: 400, code: 'config_invalid' })
 	t.equal(starts(), 2)
 })
 
@@ -111,7 +111,7 @@ void t.test('a refused reload does not start the plugin later', async (t) => {
 	const file = join(gateway.home, 'config/gateway.yaml')
 	writeFileSync(file, `${config}runs: {limits: {steps: many}}\n`)
 	const answer = await gateway.request('POST', '/v1/plugins/sundial/reload')
-	refused(t, answer, { status: 400, code: 'config_invalid' })
+	assertError(t, answer, { status: 400, code: 'config_invalid' })
 	writeFileSync(file, config)
 	await gateway.running.gateway.reload()
 	t.equal((globalThis as { sundialStarts?: number }).sundialStarts, 1)
@@ -143,7 +143,7 @@ void t.test('only callers with the scope * can restart plugins', async (t) => {
 		body: { scopes: ['agents:read', 'agents:write'] },
 	})
 	const answer = await gateway.request('POST', '/v1/plugins/agents/reload', { token: body.token })
-	refused(t, answer, { status: 403, code: 'forbidden' })
+	assertError(t, answer, { status: 403, code: 'forbidden' })
 })
 
 void t.test('GET /v1/cluster without a cluster shows this gateway', async (t) => {

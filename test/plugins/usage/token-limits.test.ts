@@ -7,7 +7,7 @@ import { WebSocket } from 'ws'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { eventually } from '../../support/wait.ts'
 
 const DAY_MS = 24 * 3_600_000
@@ -56,7 +56,7 @@ async function complete(gateway: TestGateway, send: Send, prompt: string, agent 
 }
 
 function limited(t: Test, reply: Reply<Answer>, message: RegExp): void {
-	refused(t, reply, { status: 429, code: 'rate_limited', says: message })
+	assertError(t, reply, { status: 429, code: 'rate_limited', says: message })
 	t.ok(Number(reply.headers.get('retry-after')) >= 1)
 }
 
@@ -158,7 +158,7 @@ void t.test('limits the daily tokens and cost of all agents and their sub-agents
 void t.test('rejects invalid limits', async (t) => {
 	const gateway = await start(t)
 	for (const limits of [{}, { streams: 0 }, { runs_per_day: 1.5 }, { cost_per_day: -1 }, { runs: 3 }])
-		refused(t, await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], limits } }), {
+		assertError(t, await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], limits } }), {
 			status: 400,
 			code: 'invalid_request',
 		})

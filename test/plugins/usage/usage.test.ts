@@ -5,7 +5,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
 import type { ScriptedReply } from '../../support/scripted-model.ts'
@@ -242,9 +242,9 @@ void t.test('usage remains after the deletion of its agent', async (t) => {
 })
 
 void t.test('the report rejects invalid queries', async (t) => {
-	refused(t, await gateway.request('GET', '/v1/usage?agent_id=nobody'), { status: 404, code: 'not_found' })
+	assertError(t, await gateway.request('GET', '/v1/usage?agent_id=nobody'), { status: 404, code: 'not_found' })
 	for (const query of ['by=hour', 'since=yesterday', 'since=2026-02-02&until=2026-01-01', 'since=%2B200000-01-01'])
-		refused(t, await gateway.request('GET', `/v1/usage?${query}`), { status: 400, code: 'invalid_request' })
+		assertError(t, await gateway.request('GET', `/v1/usage?${query}`), { status: 400, code: 'invalid_request' })
 	t.match(await usageOf('since=2020-01-01T12:00:00Z&until=2020-01-03'), {
 		since: '2020-01-01',
 		until: '2020-01-03',
@@ -253,5 +253,5 @@ void t.test('the report rejects invalid queries', async (t) => {
 	})
 	t.match(await usageOf('since=2020-01-01&until=2020-01-03T00:00:01Z'), { until: '2020-01-04' })
 	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
-	refused(t, await gateway.request('GET', '/v1/usage', { token: body.token }), { status: 403, code: 'forbidden' })
+	assertError(t, await gateway.request('GET', '/v1/usage', { token: body.token }), { status: 403, code: 'forbidden' })
 })

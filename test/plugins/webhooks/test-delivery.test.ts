@@ -2,7 +2,7 @@
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
-import { refused } from '../../support/refused.ts'
+import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 import { deliver, makeHook } from './sender.ts'
 import type { Hook } from './sender.ts'
@@ -55,7 +55,7 @@ void t.test('the limits of deliveries apply', async (t) => {
 	const bob = await follow(t, gateway, 'bob')
 	const hook = await makeHook(gateway, 'bob')
 	const payload = 'x'.repeat(1_023)
-	refused(t, await gateway.request('POST', `${hook.path}/test`, { body: { payload } }), {
+	assertError(t, await gateway.request('POST', `${hook.path}/test`, { body: { payload } }), {
 		status: 413,
 		code: 'payload_too_large',
 	})
@@ -63,7 +63,7 @@ void t.test('the limits of deliveries apply', async (t) => {
 	t.equal((await gateway.request('POST', `${hook.path}/test`, { body: { payload: payload.slice(1) } })).status, 200)
 	for (let n = 1; n < 12; n++) t.equal((await deliver(gateway, hook, { n })).status, 200)
 	const full = await gateway.request('POST', `${hook.path}/test`)
-	refused(t, full, { status: 429, code: 'rate_limited' })
+	assertError(t, full, { status: 429, code: 'rate_limited' })
 	t.match(full.headers.get('retry-after'), /^\d+$/)
 	t.equal((await logOf(hook)).length, 12)
 })
@@ -72,18 +72,18 @@ void t.test('an unknown webhook, an invalid body and a missing scope are refused
 	const hook = await makeHook(gateway, 'kim')
 	const test = (agent: string, slug: string, options = {}) =>
 		gateway.request('POST', `/v1/agents/${agent}/webhooks/${slug}/test`, options)
-	refused(t, await test('kim', 'other'), { status: 404, code: 'not_found' })
+	assertError(t, await test('kim', 'other'), { status: 404, code: 'not_found' })
 	t.match((await test('kim', 'other')).body.message, /no webhook "other"; it has hook/)
-	refused(t, await test('kim', '%2e%2e'), { status: 404, code: 'not_found' })
-	refused(t, await test('nobody', 'hook'), { status: 404, code: 'not_found' })
-	refused(t, await test('kim', 'hook', { body: { data: 1 } }), { status: 400, code: 'invalid_request' })
-	refused(t, await test('kim', 'hook', { body: '[1]' }), { status: 400, code: 'invalid_request' })
-	refused(t, await test('kim', 'hook', { body: '{"payload":' }), { status: 400, code: 'invalid_request' })
+	assertError(t, await test('kim', '%2e%2e'), { status: 404, code: 'not_found' })
+	assertError(t, await test('nobody', 'hook'), { status: 404, code: 'not_found' })
+	assertError(t, await test('kim', 'hook', { body: { data: 1 } }), { status: 400, code: 'invalid_request' })
+	assertError(t, await test('kim', 'hook', { body: '[1]' }), { status: 400, code: 'invalid_request' })
+	assertError(t, await test('kim', 'hook', { body: '{"payload":' }), { status: 400, code: 'invalid_request' })
 	const scopes = ['agents:read', 'runs:write']
 	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body
-	refused(t, await test('kim', 'hook', { token }), { status: 403, code: 'forbidden' })
+	assertError(t, await test('kim', 'hook', { token }), { status: 403, code: 'forbidden' })
 	t.strictSame(await logOf(hook), [])
 
 	await gateway.request('DELETE', hook.path)
-	refused(t, await test('kim', 'hook'), { status: 404, code: 'not_found' })
+	assertError(t, await test('kim', 'hook'), { status: 404, code: 'not_found' })
 })

@@ -2,7 +2,7 @@
 import type { Test } from 'tap'
 import type { Answer, Reply } from './gateway.ts'
 
-export interface Refusal {
+export interface ExpectedError {
 	status: number
 	code: string
 	/** The message must match this. */
@@ -12,7 +12,7 @@ export interface Refusal {
 }
 
 /** Asserts the status, the exact shape of the error body, and a nonempty message. */
-export function refused(t: Test, reply: Reply<Answer>, wanted: Refusal, about = ''): void {
+export function assertError(t: Test, reply: Reply<Answer>, wanted: ExpectedError, about = ''): void {
 	const { status, body } = reply
 	if (status !== wanted.status) {
 		t.equal(status, wanted.status, `${about}: status ${status} with ${JSON.stringify(body).slice(0, 500)}`)
@@ -33,7 +33,7 @@ export function refused(t: Test, reply: Reply<Answer>, wanted: Refusal, about = 
 }
 
 /** True for a response that is acceptable for any request: not 5xx, and errors in the common shape. */
-export function isProper({ status, body }: Reply<Answer>): boolean {
+export function isProperResponse({ status, body }: Reply<Answer>): boolean {
 	if (status < 400) return true
 	return (
 		status < 500 &&
