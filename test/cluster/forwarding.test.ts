@@ -12,7 +12,7 @@ import { openClient } from '../../plugins/cluster/nats/client.ts'
 import { namesOf } from '../../plugins/cluster/nats/streams.ts'
 import { svcFor } from '../support/cli.ts'
 import { send } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { startMember } from '../support/cluster-gateways.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import { openStream } from '../support/sse.ts'
@@ -27,7 +27,7 @@ async function exchange(url: string, bytes: string): Promise<string> {
 }
 
 void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
-	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	const [cluster, model] = await Promise.all([startNats(), startManualModel()])
 	const config = `providers:\n  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }\n`
 	const working = await startMember(cluster, { config })
 	const waiting = await startMember(cluster, { config, keysOf: working.home })

@@ -8,7 +8,7 @@ import t from 'tap'
 import { openMembers, roleOf } from '../support/cluster-processes.ts'
 import type { MemberProcess } from '../support/cluster-processes.ts'
 import { send } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
@@ -18,7 +18,7 @@ const KILLS = Number(process.env.CLUSTER_KILLS ?? 0)
 const SERVERS = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
 
 void t.test('gateways on one cluster', { skip: withoutNats(), timeout: 300_000 + KILLS * 60_000 }, async (t) => {
-	const [cluster, model] = await Promise.all([startNats(SERVERS), startHeldModel()])
+	const [cluster, model] = await Promise.all([startNats(SERVERS), startManualModel()])
 	const config = `
 server: { shutdown_grace_s: 0 }
 store: { url: '${cluster.url}', replicas: ${SERVERS} }

@@ -6,8 +6,8 @@ import t from 'tap'
 import { svcFor } from '../support/cli.ts'
 import { openMembers, roleOf } from '../support/cluster-processes.ts'
 import { send } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
-import type { HeldCall } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
+import type { ManualCall } from '../support/manual-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -25,7 +25,7 @@ const form = `export default {
 }`
 
 void t.test('threads that waiting gateways lend', { skip: withoutNats(), timeout: 300_000 }, async (t) => {
-	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	const [cluster, model] = await Promise.all([startNats(), startManualModel()])
 	const config = `
 server: { shutdown_grace_s: 0 }
 store: { url: '${cluster.url}', replicas: 1 }
@@ -56,7 +56,7 @@ providers:
 			return others.reduce((sum, one) => sum + one.threads, 0) === threads
 		})
 	/** Starts a run in a new conversation, and waits for its first model call. */
-	const begin = async (prompt: string): Promise<{ id: string; call: HeldCall }> => {
+	const begin = async (prompt: string): Promise<{ id: string; call: ManualCall }> => {
 		const { body } = await request('POST', '/v1/agents/anna/runs', { prompt, conversation: prompt })
 		return { id: body.run_id, call: await model.called(prompt) }
 	}
@@ -66,8 +66,8 @@ providers:
 			() => statusOf(id),
 			(found) => found === status,
 		)
-	const stepsIn = ({ body }: HeldCall): number => new Set(JSON.stringify(body).match(/step-\d+/g)).size
-	const takeStep = (call: HeldCall, n: number): void =>
+	const stepsIn = ({ body }: ManualCall): number => new Set(JSON.stringify(body).match(/step-\d+/g)).size
+	const takeStep = (call: ManualCall, n: number): void =>
 		call.callTool('memory_stm_write', JSON.stringify({ key: `step-${n}`, value: n }))
 
 	// The first run uses the working gateway's own thread, so the next one goes to a lender.

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { freePorts, startNats, withoutNats } from '../support/nats.ts'
 import { spawnGateway } from '../support/process.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
@@ -13,7 +13,7 @@ import { eventually } from '../support/wait.ts'
 
 /** A gateway on a cluster of one server, and a model that answers on the test's command. */
 async function setUp(t: Test) {
-	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	const [cluster, model] = await Promise.all([startNats(), startManualModel()])
 	const home = makeHome({
 		config: `
 server: { shutdown_grace_s: 0 }
@@ -105,7 +105,7 @@ void t.test(
 	'a gateway without a connection stops before another one takes over',
 	{ skip, timeout: 240_000 },
 	async (t) => {
-		const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+		const [cluster, model] = await Promise.all([startNats(), startManualModel()])
 		const network = await startTcpProxy(cluster.nodes[0]?.address ?? '')
 		const configAt = (address: string): string => `
 server: { shutdown_grace_s: 0 }

@@ -16,7 +16,7 @@ import { svcFor } from '../support/cli.ts'
 import { openMembers, roleOf } from '../support/cluster-processes.ts'
 import type { MemberProcess } from '../support/cluster-processes.ts'
 import { send } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { eventually } from '../support/wait.ts'
@@ -25,7 +25,7 @@ const root = join(import.meta.dirname, '../..')
 const newer = format + 1
 
 void t.test('two versions on one cluster', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
-	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	const [cluster, model] = await Promise.all([startNats(), startManualModel()])
 	const program = newerProgram()
 	const { newHome, start, kill } = openMembers({ SVC_LOG_LEVEL: 'info' })
 	t.teardown(async () => {

@@ -8,7 +8,7 @@ import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { ongoingRunsEnd } from '../support/restarts.ts'
 import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../support/room-platform.ts'
@@ -30,7 +30,7 @@ void t.test(
 	`each message is answered once through ${KILLS} kills`,
 	{ timeout: 300_000 + KILLS * 10_000 },
 	async (t) => {
-		const [room, held] = await Promise.all([startRoomPlatform(), startHeldModel()])
+		const [room, held] = await Promise.all([startRoomPlatform(), startManualModel()])
 		room.latency_ms = 10
 		const config = `
 server: { shutdown_grace_s: 0 }

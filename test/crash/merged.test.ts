@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, send, startHere } from '../support/gateway.ts'
 import type { KillableGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../support/room-platform.ts'
 
@@ -13,7 +13,7 @@ void t.test(
 	'messages that wait for the end of a run share the next run, through two kills',
 	{ timeout: 300_000 },
 	async (t) => {
-		const [room, held] = await Promise.all([startRoomPlatform(), startHeldModel()])
+		const [room, held] = await Promise.all([startRoomPlatform(), startManualModel()])
 		const config = `server: { shutdown_grace_s: 0 }
 channels: { retry_max_s: 1 }
 plugins: { room: true }

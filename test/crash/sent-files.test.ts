@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { startDiscord } from '../support/discord.ts'
 import { png } from '../support/files.ts'
 import { makeHome, send } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
@@ -120,7 +120,7 @@ void t.test(
 	'a file is added to an answer once, even if the gateway is killed afterwards',
 	{ timeout: 300_000 },
 	async (t) => {
-		const held = await startHeldModel()
+		const held = await startManualModel()
 		t.teardown(() => held.stop())
 		const config = `server: { shutdown_grace_s: 0 }
 default_provider: held

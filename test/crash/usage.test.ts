@@ -2,7 +2,7 @@
 import t from 'tap'
 import { makeHome, send, startHere } from '../support/gateway.ts'
 import type { KillableGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { spawnGateway } from '../support/process.ts'
 import { eventually } from '../support/wait.ts'
@@ -10,7 +10,7 @@ import { eventually } from '../support/wait.ts'
 void t.test('usage and limits are correct after a kill between the reservation and the answer', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
-	const held = await startHeldModel()
+	const held = await startManualModel()
 	t.teardown(() => held.stop())
 	model.on('hello', { text: 'Hello.', usage: { prompt_tokens: 60, completion_tokens: 5 } })
 	const home = makeHome({

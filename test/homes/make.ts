@@ -16,7 +16,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { programText, skillText } from '../support/skills.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
@@ -39,7 +39,7 @@ lines.on('line', (line) => {
 	process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n')
 })`
 
-const model = await startHeldModel()
+const model = await startManualModel()
 const telegram = await startTelegram()
 const home = makeHome({
 	config: `

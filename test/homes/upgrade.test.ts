@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 import { svcFor } from '../support/cli.ts'
 import { send } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 import { startTelegram } from '../support/telegram.ts'
@@ -20,7 +20,7 @@ for (const version of keptVersions) void t.test(`a home of ${version}`, (t) => t
 async function testHome(t: Test, version: string): Promise<void> {
 	const { folder, home, facts } = openHome(version)
 	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const telegram = await startTelegram({ knownToken: facts.chat.bot })
 	t.teardown(() => telegram.stop())

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import type { QuotedMessage } from '../../plugins/channels/adapter.ts'
 import { addSecret } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { providersAt } from '../support/providers.ts'
 import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../support/room-platform.ts'
@@ -16,7 +16,7 @@ import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
-const [room, held, model] = await Promise.all([startRoomPlatform(), startHeldModel(), startModelServer()])
+const [room, held, model] = await Promise.all([startRoomPlatform(), startManualModel(), startModelServer()])
 const config = `runs: { max_waiting: 1 }
 plugins: { room: true }
 default_provider: offline

@@ -9,7 +9,7 @@ import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { isOnCluster } from '../support/nats.ts'
 import { changeHeartbeats } from '../support/heartbeats.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { providersAt } from '../support/providers.ts'
 import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
@@ -285,7 +285,7 @@ void t.test('of beats missed during a downtime, a recent one fires once and an o
 })
 
 void t.test('a beat is skipped while its agent is busy, but not while it waits for an answer', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const config = settings + providersAt({ held: model.url })
 	const { home, id } = await homeWith(t, () => ({}), { config, prompt: 'the beat' })
@@ -315,7 +315,7 @@ void t.test('a beat is skipped while its agent is busy, but not while it waits f
 })
 
 void t.test('an open question delays one beat of its heartbeat, skips the next, and delays no other', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const config = settings + providersAt({ held: model.url })
 	const { home, id } = await homeWith(t, () => ({ next_at: ago(1_000) }), { config, prompt: 'the beat' })
@@ -546,7 +546,7 @@ void t.test('a paused heartbeat does not fire, and continues when it is resumed'
 })
 
 void t.test('a heartbeat with a single time fires exactly once, however late, even if the agent is busy', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const config = settings + providersAt({ held: model.url })
 	const at = ago(72 * HOUR_MS)

@@ -5,7 +5,7 @@ import { chatOf, fails } from '../plugins/legacy-chat/chat.ts'
 import { addAgent, addSecret, addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
@@ -14,7 +14,7 @@ import { withoutContext, withoutAdditions } from '../support/model-messages.ts'
 import { eventually } from '../support/wait.ts'
 
 const model = await startModelServer()
-const held = await startHeldModel()
+const held = await startManualModel()
 const providers = providersAt({ main: model.url, other: model.url, held: held.url })
 const gateway = await startGateway({
 	config: `server: {shutdown_grace_s: 0}\nruns: {max_waiting: 8}\ndefault_provider: offline\n${providers}  offline: {kind: offline}\n`,

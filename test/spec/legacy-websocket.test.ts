@@ -6,12 +6,12 @@ import type { Refused } from '../plugins/legacy-chat/chat.ts'
 import { addAgent, addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { providersAt } from '../support/providers.ts'
 
 const model = await startModelServer()
-const held = await startHeldModel()
+const held = await startManualModel()
 const providers = providersAt({ main: model.url, held: held.url })
 const gateway = await startGateway({
 	config: `server: {shutdown_grace_s: 0}\ndefault_provider: offline\n${providers}  offline: {kind: offline}\n`,

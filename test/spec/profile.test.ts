@@ -2,12 +2,12 @@
 import t from 'tap'
 import { addSecret } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
 import { assertError } from '../support/error-response.ts'
 
-const model = await startHeldModel()
+const model = await startManualModel()
 const gateway = await startGateway({
 	config: providersAt({ held: model.url }),
 })

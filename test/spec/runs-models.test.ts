@@ -1,7 +1,7 @@
 /** Runs on model servers: limits, failures, retries and fallbacks, over HTTP. */
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { freePort } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { providersAt } from '../support/providers.ts'
@@ -10,7 +10,7 @@ import { openStream } from '../support/sse.ts'
 import { withoutAdditions } from '../support/model-messages.ts'
 
 const model = await startModelServer()
-const held = await startHeldModel()
+const held = await startManualModel()
 const nobody = `http://127.0.0.1:${await freePort()}/v1`
 const gateway = await startGateway({
 	config: `server: { shutdown_grace_s: 0 }

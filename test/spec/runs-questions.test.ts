@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { providersAt } from '../support/providers.ts'
 import { assertError } from '../support/error-response.ts'
@@ -340,7 +340,7 @@ void t.test('runs that pause during a kill are paused afterwards, and have asked
 })
 
 void t.test('a model call from before the restart is not repeated', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${providersAt({ held: model.url })}` })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	t.teardown(() => model.stop())

@@ -5,16 +5,16 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
-import type { HeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
+import type { ManualModel } from '../support/manual-model.ts'
 import { providersAt } from '../support/providers.ts'
 import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
 /** A gateway that executes two runs at a time, with a reserve of one. */
-async function start(t: Test, more = ''): Promise<{ gateway: TestGateway; model: HeldModel }> {
-	const model = await startHeldModel()
+async function start(t: Test, more = ''): Promise<{ gateway: TestGateway; model: ManualModel }> {
+	const model = await startManualModel()
 	const gateway = await startGateway({
 		config: `server:
   shutdown_grace_s: 0

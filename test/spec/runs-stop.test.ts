@@ -3,8 +3,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
-import type { HeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
+import type { ManualModel } from '../support/manual-model.ts'
 import { providersAt } from '../support/providers.ts'
 import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
@@ -29,8 +29,8 @@ export default {
 `
 
 /** A gateway whose default model answers on command. The provider `offline` answers at once. */
-async function start(t: Test, more = ''): Promise<{ gateway: TestGateway; model: HeldModel }> {
-	const model = await startHeldModel()
+async function start(t: Test, more = ''): Promise<{ gateway: TestGateway; model: ManualModel }> {
+	const model = await startManualModel()
 	const gateway = await startGateway({
 		config: `server:
   shutdown_grace_s: 0

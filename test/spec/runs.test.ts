@@ -2,7 +2,7 @@
 import t from 'tap'
 import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { providersAt } from '../support/providers.ts'
 import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
@@ -320,7 +320,7 @@ void t.test('a reset empties history and short-term memory, and keeps the runs',
 })
 
 void t.test('the model gets the turns of the session, and none from before a reset', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	const own = await startGateway({
 		config: providersAt({ held: model.url }),
 	})

@@ -8,8 +8,8 @@ import type {} from '../../plugins/agents/contract.ts'
 import type { RunRecord } from '../../plugins/runs/contract.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
-import { startHeldModel } from '../support/held-model.ts'
-import type { HeldModel } from '../support/held-model.ts'
+import { startManualModel } from '../support/manual-model.ts'
+import type { ManualModel } from '../support/manual-model.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { withoutAdditions } from '../support/model-messages.ts'
@@ -66,7 +66,7 @@ const files = { 'plugins/helper/index.js': helper }
 const offline = await startGateway({ config: offlineConfig, files })
 t.teardown(() => offline.stop())
 /** A model that answers on the test's command. */
-const model = await startHeldModel()
+const model = await startManualModel()
 const held = await startGateway({ config: heldConfig(model) + offlineConfig, files })
 t.teardown(async () => {
 	await held.stop()
@@ -82,7 +82,7 @@ function lend(t: Test, gateway: TestGateway): TestGateway {
 	return gateway
 }
 
-function heldConfig(model: HeldModel): string {
+function heldConfig(model: ManualModel): string {
 	return `server:
   shutdown_grace_s: 0
 default_provider: held
@@ -95,7 +95,7 @@ providers:
 `
 }
 
-function useHeld(t: Test): { gateway: TestGateway; model: HeldModel } {
+function useHeld(t: Test): { gateway: TestGateway; model: ManualModel } {
 	model.calls.length = 0
 	return { gateway: lend(t, held), model }
 }
@@ -440,7 +440,7 @@ void t.test('16 runs wait for their sub-agents at once on one thread for four ru
 })
 
 void t.test('a waiting run survives a restart, and no model call is repeated', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	const home = makeHome({ config: heldConfig(model) })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	t.teardown(() => model.stop())

@@ -11,13 +11,13 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { withoutUserHome } from '../../support/process.ts'
 
 const svcFile = fileURLToPath(new URL('../../../core/svc.mjs', import.meta.url))
 
-const model = await startHeldModel()
+const model = await startManualModel()
 t.teardown(() => model.stop())
 const gateway = await startGateway({
 	config: `

@@ -2,8 +2,8 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
-import type { HeldCall } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
+import type { ManualCall } from '../../support/manual-model.ts'
 import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../../support/room-platform.ts'
 import type { ShownMessage } from '../../support/room-platform.ts'
 import { follow } from '../../support/runs.ts'
@@ -14,7 +14,7 @@ import { eventually } from '../../support/wait.ts'
 const slow = `export default { name: 'slow', start(ctx) {
 	ctx.tools(() => [{ name: 'slow', description: 'Takes long.', run: () => new Promise((resolve) => (globalThis.slowCalls ??= []).push(resolve)) }])
 } }`
-const [room, held] = await Promise.all([startRoomPlatform(), startHeldModel()])
+const [room, held] = await Promise.all([startRoomPlatform(), startManualModel()])
 const gateway = await startGateway({
 	config: `plugins: { room: true, slow: true }
 default_provider: held
@@ -117,7 +117,7 @@ void t.test('a long run shows its tool calls in the message that becomes the ans
 void t.test('/stop and /new stop sub-agents that no run waits for', async (t) => {
 	const [chat, other] = [await chatOn(t, 'room', merging), await chatOn(t, 'room', merging)]
 	let received = 0
-	const spawn = async (task: string, { say, answers } = chat): Promise<HeldCall> => {
+	const spawn = async (task: string, { say, answers } = chat): Promise<ManualCall> => {
 		say(`begin ${task}`)
 		const begun = await held.called(`begin ${task}`)
 		begun.callTool('subagent_spawn', JSON.stringify({ prompt: task, wait: false }))

@@ -9,8 +9,8 @@ import type { Test } from 'tap'
 import type { RunLog } from '../../../plugins/runs/run-log.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
-import type { HeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
+import type { ManualModel } from '../../support/manual-model.ts'
 import { chatOf, fails, frameOf, rawUpgrade, refusal } from './chat.ts'
 import type { Chat } from './chat.ts'
 
@@ -46,13 +46,13 @@ Object.assign(globalThis, { flood: streamPieces })
 interface Setup {
 	gateway: TestGateway
 	chat: Chat
-	model: HeldModel
+	model: ManualModel
 	/** Writes gateway.yaml, and waits until it is loaded. */
 	change(settings: string): Promise<void>
 }
 
 async function start(t: Test, settings: string, grace_s = 0): Promise<Setup> {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	const configOf = (pluginSettings: string): string =>
 		`server: {shutdown_grace_s: ${grace_s}}
 default_provider: held

@@ -10,11 +10,11 @@ import type { Test } from 'tap'
 import { withoutContent } from '../../../plugins/mcp-server/messages.ts'
 import { send, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { eventually } from '../../support/wait.ts'
 import { connect, initialize, makeToken, openRaw, openStream, post } from './client.ts'
 
-const model = await startHeldModel()
+const model = await startManualModel()
 t.teardown(() => model.stop())
 const providers = `providers: {held: {kind: openai, base_url: "${model.url}", api_key: k, model: m}}\n`
 

@@ -4,12 +4,12 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { add } from '../../support/mcp.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 import { config, connect, makeToken } from './client.ts'
 
-const model = await startHeldModel()
+const model = await startManualModel()
 t.teardown(() => model.stop())
 const priced = await startModelServer()
 t.teardown(() => priced.stop())

@@ -2,12 +2,12 @@
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
-import type { HeldCall } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
+import type { ManualCall } from '../../support/manual-model.ts'
 import { add, servers, stdio, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
 
-const model = await startHeldModel()
+const model = await startManualModel()
 const gateway = await startGateway({
 	config: `default_provider: held\nproviders: {held: {kind: openai, base_url: '${model.url}', model: m}}\n`,
 })
@@ -16,7 +16,7 @@ t.teardown(async () => {
 	await model.stop()
 })
 
-const toolsOf = ({ body }: HeldCall): Map<string, string> =>
+const toolsOf = ({ body }: ManualCall): Map<string, string> =>
 	new Map((body.tools as Answer[]).map(({ function: { name, description } }) => [name, description]))
 
 void t.test('a run keeps the list of tools that it started with, and the next run gets the new list', async (t) => {

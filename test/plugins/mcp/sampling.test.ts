@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
 import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
@@ -23,7 +23,7 @@ const { url: base_url, requests } = models.add(({ body }, n) => {
 	const choices = [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }]
 	return { json: { choices, usage: { prompt_tokens: 11, completion_tokens: 7 } } }
 })
-const held = await startHeldModel()
+const held = await startManualModel()
 const gateway = await startGateway({
 	config: `
 default_provider: scripted

@@ -7,7 +7,7 @@ import { termsOf } from '../../../plugins/memory/words.ts'
 import { repetitions, sentencesOf } from '../../../plugins/memory/compaction/repetitions.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { contextPlugin } from '../../support/plugin-context.ts'
 import { assertError } from '../../support/error-response.ts'
@@ -48,7 +48,7 @@ const withoutModel = await startGateway({ config: 'plugins: {lender: true}\n', f
 t.teardown(() => withoutModel.stop())
 const lent = context()
 const model = await startModelServer()
-const held = await startHeldModel()
+const held = await startManualModel()
 const modelled = await startGateway({
 	config: `default_provider: mock
 providers:

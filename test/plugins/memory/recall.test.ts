@@ -6,12 +6,12 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
-import { startHeldModel } from '../../support/held-model.ts'
-import type { HeldCall } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
+import type { ManualCall } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { follow } from '../../support/runs.ts'
 
-const model = await startHeldModel()
+const model = await startManualModel()
 /** Accepts requests for embeddings, and answers none. */
 const silent = await listenOnLoopback(createServer(() => {}))
 /** Answers requests for embeddings while `isQuick`. French prompts get the same vector as the memory about the cat. */
@@ -48,7 +48,7 @@ const store = async (name: string, content: string): Promise<string> => {
 	return body.id
 }
 
-function contextOf(call: HeldCall): string {
+function contextOf(call: ManualCall): string {
 	const messages = call.body.messages as { role: string; content: string }[]
 	return messages.findLast(({ content }) => content.startsWith('<context>'))?.content ?? ''
 }

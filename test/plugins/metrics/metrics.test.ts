@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { servers, stdio } from '../../support/mcp.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { follow } from '../../support/runs.ts'
@@ -16,7 +16,7 @@ import type { Scrape } from './scrape.ts'
 
 const model = await startModelServer()
 t.teardown(() => model.stop())
-const held = await startHeldModel()
+const held = await startManualModel()
 t.teardown(() => held.stop())
 const gateway = await startGateway({
 	config: `

@@ -4,8 +4,8 @@ import type { APIError } from 'openai'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
-import type { HeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
+import type { ManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
 import { eventually } from '../../support/wait.ts'
@@ -13,7 +13,7 @@ import { eventually } from '../../support/wait.ts'
 export interface Surface {
 	gateway: TestGateway
 	model: ModelServer
-	held: HeldModel
+	held: ManualModel
 	/** Without a token, for a local caller. Never retries. */
 	client(token?: string): OpenAI
 	/** Creates an agent; `provider` is `model` (the default), `held` or `offline`. */
@@ -36,7 +36,7 @@ export interface Run {
 }
 
 /** The text of gateway.yaml. `settings`: those of the plugin. */
-export function configOf(model: ModelServer, held: HeldModel, settings = 'true'): string {
+export function configOf(model: ModelServer, held: ManualModel, settings = 'true'): string {
 	const provider = (name: string, url: string): string =>
 		`  ${name}: {kind: openai, base_url: '${url}', api_key: sk-test, model: ${name}-model}\n`
 	return `server: {shutdown_grace_s: 0}
@@ -50,7 +50,7 @@ ${provider('model', model.url)}${provider('held', held.url)}  offline: {kind: of
 export async function startSurface(t: Test, settings?: string): Promise<Surface> {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
-	const held = await startHeldModel()
+	const held = await startManualModel()
 	t.teardown(() => held.stop())
 	const gateway = await startGateway({ config: configOf(model, held, settings) })
 	t.teardown(() => gateway.stop())

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { follow } from '../../support/runs.ts'
@@ -28,7 +28,7 @@ void t.test('one of several concurrent prompts begins, the others wait, and each
 })
 
 void t.test('the first events and the record of a run survive a kill right after the response', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({ config: `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n` })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -69,7 +69,7 @@ void t.test('the first events and the record of a run survive a kill right after
 })
 
 void t.test('a run that waits when the gateway stops begins after a start in the same process', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({
 		config: `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\nserver: { shutdown_grace_s: 0 }\n`,

@@ -2,12 +2,12 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 
 async function withWaitingRun(t: Test) {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const gateway = await startGateway({
 		config: `

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { follow } from '../../support/runs.ts'
 import { openStream } from '../../support/sse.ts'
 
@@ -12,7 +12,7 @@ const LIMIT = 256
 const AT_ONCE = 32
 
 void t.test('runs begin while many runs of another agent wait, also after a reload', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const config = `
 providers:

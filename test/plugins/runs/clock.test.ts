@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { follow } from '../../support/runs.ts'
@@ -50,7 +50,7 @@ void t.test('new turns follow earlier ones, although the clock was ahead before 
 })
 
 void t.test('a change of the clock does not change the wall time of a run', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const gateway = await startGateway({
 		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\nruns: {limits: {wall_time_s: 120}}\n`,

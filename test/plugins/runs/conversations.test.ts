@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { newId } from '../../../core/util/ids.ts'
 import { svcFor } from '../../support/cli.ts'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
@@ -150,7 +150,7 @@ void t.test('svc lists and shows conversations', async (t) => {
 })
 
 void t.test('all acknowledged conversations survive a kill, in order', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({
 		config: `server: { shutdown_grace_s: 0 }\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,

@@ -3,12 +3,12 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { eventually } from '../../support/wait.ts'
 
 void t.test('the gateway starts and serves reads, and the run continues once there is space', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({
 		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 
@@ -14,7 +14,7 @@ interface Message {
 }
 
 void t.test('a request has earlier calls and results, and the turns that failed or were stopped', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	const home = makeHome({
 		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
 	})

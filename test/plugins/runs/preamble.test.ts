@@ -1,7 +1,7 @@
 /** The parts of a request that the gateway and plugins add to persona and conversation. */
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { follow } from '../../support/runs.ts'
 
 interface Message {
@@ -23,7 +23,7 @@ export default {
 `
 
 void t.test('a request has a stable beginning, and the context of the run before the prompt', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	const gateway = await startGateway({
 		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\nplugins:\n  lamp: true\n`,
 		files: { 'plugins/lamp/index.js': plugin },

@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { follow } from '../../support/runs.ts'
 import { openStream } from '../../support/sse.ts'
 
 void t.test('after a reload, no run takes a second place', async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const config = `
 providers:

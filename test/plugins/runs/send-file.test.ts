@@ -2,12 +2,12 @@
 import t from 'tap'
 import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
-import type { HeldCall } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
+import type { ManualCall } from '../../support/manual-model.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
 import { eventually } from '../../support/wait.ts'
 
-const held = await startHeldModel()
+const held = await startManualModel()
 const models = await startScriptedModels()
 /** Sends a file in its first answer; all others are empty. */
 const silent = models.add((_, n) => {
@@ -146,7 +146,7 @@ void t.test('a sub-agent cannot send files', async (t) => {
 	)
 	t.match(run.answer, /cannot have files/)
 	await request('POST', '/v1/agents', { body: { name: 'held', config: { provider: 'held' } } })
-	const isOffered = ({ body }: HeldCall): boolean =>
+	const isOffered = ({ body }: ManualCall): boolean =>
 		(body.tools as { function: { name: string } }[]).some((tool) => tool.function.name === 'conversation_send_file')
 	await request('POST', '/v1/agents/held/runs', { body: { prompt: 'delegate it' } })
 	const call = await held.called('delegate it')

@@ -4,7 +4,7 @@ import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { newId, now } from '../../../core/util/ids.ts'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -14,7 +14,7 @@ const unknownSteps = [
 ]
 
 void t.test('a run with an unknown step fails with upgrade_incompatible', { timeout: 120_000 }, async (t) => {
-	const model = await startHeldModel()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({
 		config: `providers:\n  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }\n`,

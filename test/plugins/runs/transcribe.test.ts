@@ -5,7 +5,7 @@ import t from 'tap'
 import { makeHome, send, startGateway, startHere } from '../../support/gateway.ts'
 import type { Answer, KillableGateway } from '../../support/gateway.ts'
 import { ogg } from '../../support/files.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
@@ -14,7 +14,7 @@ const voice = new LLMock({ port: 0, host: '127.0.0.1', logLevel: 'silent', journ
 voice.onTranscription({ transcription: { text: 'Water the plants.' } })
 await voice.start()
 t.teardown(() => voice.stop())
-const held = await startHeldModel()
+const held = await startManualModel()
 t.teardown(() => held.stop())
 const home = makeHome({
 	config: `server: {shutdown_grace_s: 0}

@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { TelegramServer } from 'telegram-test-api/lib/telegramServer.js'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { ogg, pdf, png } from '../../support/files.ts'
 import { addChannel, stands, until } from '../../support/loop.ts'
 import { freePort } from '../../support/mcp.ts'
@@ -13,7 +13,7 @@ import { allAnswered, startTelegram } from '../../support/telegram.ts'
 import type { SentMessage, TelegramChat, TestTelegram } from '../../support/telegram.ts'
 
 t.jobs = 6
-const held = await startHeldModel()
+const held = await startManualModel()
 const gateway = await startGateway({
 	config: `default_provider: offline\nproviders:\n  offline:\n    kind: offline\n  held:\n    kind: openai\n    base_url: ${held.url}\n    api_key: sk-test\n    model: held\n`,
 })

@@ -3,7 +3,7 @@ import t from 'tap'
 import { startCollector } from '../../support/collector.ts'
 import type { TestSpan } from '../../support/collector.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { follow } from '../../support/runs.ts'
 import { addSkill, programText } from '../../support/skills.ts'
@@ -12,7 +12,7 @@ const collector = await startCollector()
 t.teardown(() => collector.stop())
 const model = await startModelServer()
 t.teardown(() => model.stop())
-const held = await startHeldModel()
+const held = await startManualModel()
 t.teardown(() => held.stop())
 const gateway = await startGateway({
 	config: `

@@ -5,7 +5,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
@@ -13,7 +13,7 @@ import { eventually } from '../../support/wait.ts'
 
 const DAY_MS = 24 * 3_600_000
 const model = await startModelServer()
-const held = await startHeldModel()
+const held = await startManualModel()
 t.teardown(() => model.stop())
 t.teardown(() => held.stop())
 const usage = { prompt_tokens: 60, completion_tokens: 5 }

@@ -3,7 +3,7 @@ import t from 'tap'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
-import { startHeldModel } from '../../support/held-model.ts'
+import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
@@ -12,7 +12,7 @@ import type { ScriptedReply } from '../../support/scripted-model.ts'
 
 const model = await startModelServer()
 const scripted = await startScriptedModels()
-const held = await startHeldModel()
+const held = await startManualModel()
 let reply: ScriptedReply = { json: {} }
 /** Returns `reply`. */
 const odd = scripted.add(() => reply)

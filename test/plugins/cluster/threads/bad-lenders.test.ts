@@ -10,7 +10,7 @@ import { secretFrom } from '../../../../plugins/cluster/forwarding/secret.ts'
 import { openLender } from '../../../../plugins/cluster/forwarding/threads/lender.ts'
 import type { Lender } from '../../../../plugins/cluster/forwarding/threads/lender.ts'
 import { startGateway } from '../../../support/gateway.ts'
-import { startHeldModel } from '../../../support/held-model.ts'
+import { startManualModel } from '../../../support/manual-model.ts'
 import { startNats, withoutNats } from '../../../support/nats.ts'
 import { follow } from '../../../support/runs.ts'
 import { eventually } from '../../../support/wait.ts'
@@ -76,7 +76,7 @@ void t.test('a run survives any number of lenders that leave', { skip: withoutNa
 
 /** A working gateway, with an agent. */
 async function working(t: Test) {
-	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	const [cluster, model] = await Promise.all([startNats(), startManualModel()])
 	t.teardown(() => Promise.all([cluster[Symbol.asyncDispose](), model.stop()]))
 	const env = { SVC_CLUSTER: cluster.url, SVC_CLUSTER_REPLICAS: '1' }
 	const config = `

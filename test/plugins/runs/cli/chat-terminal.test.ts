@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../../support/gateway.ts'
-import { startHeldModel } from '../../../support/held-model.ts'
+import { startManualModel } from '../../../support/manual-model.ts'
 import { openTerminal } from '../../../support/terminal.ts'
 import type { TerminalProgram } from '../../../support/terminal.ts'
 
 const svcFile = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
-const model = await startHeldModel()
+const model = await startManualModel()
 t.teardown(() => model.stop())
 const gateway = await startGateway({
 	config: `

@@ -7,11 +7,11 @@ import { main } from '../../../../core/cli/main.ts'
 import { svcFor } from '../../../support/cli.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import type { Answer } from '../../../support/gateway.ts'
-import { startHeldModel } from '../../../support/held-model.ts'
+import { startManualModel } from '../../../support/manual-model.ts'
 import { follow } from '../../../support/runs.ts'
 import { interactiveSvc as atTerminal } from '../../../support/interactive-cli.ts'
 
-const model = await startHeldModel()
+const model = await startManualModel()
 t.teardown(() => model.stop())
 const gateway = await startGateway({
 	config: `

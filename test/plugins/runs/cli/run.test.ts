@@ -8,12 +8,12 @@ import { runView } from '../../../../plugins/runs/cli/run-view.ts'
 import { svcFor } from '../../../support/cli.ts'
 import { png } from '../../../support/files.ts'
 import { startGateway } from '../../../support/gateway.ts'
-import { startHeldModel } from '../../../support/held-model.ts'
+import { startManualModel } from '../../../support/manual-model.ts'
 import { listenOnLoopback } from '../../../support/loopback.ts'
 import { startModelServer } from '../../../support/model-server.ts'
 import { follow } from '../../../support/runs.ts'
 
-const model = await startHeldModel()
+const model = await startManualModel()
 t.teardown(() => model.stop())
 const models = await startModelServer()
 t.teardown(() => models.stop())

@@ -8,12 +8,12 @@ import t from 'tap'
 import { exitCodes } from '../../../../core/cli/contract.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import type { Answer } from '../../../support/gateway.ts'
-import { startHeldModel } from '../../../support/held-model.ts'
+import { startManualModel } from '../../../support/manual-model.ts'
 import { interactiveSvc } from '../../../support/interactive-cli.ts'
 
 const svcFile = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
 const execute = promisify(execFile)
-const model = await startHeldModel()
+const model = await startManualModel()
 t.teardown(() => model.stop())
 const gateway = await startGateway({
 	config: `

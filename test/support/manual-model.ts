@@ -8,7 +8,7 @@ import { listenOnLoopback } from './loopback.ts'
 import { withoutContext } from './model-messages.ts'
 import { openWatch } from './wait.ts'
 
-export interface HeldCall {
+export interface ManualCall {
 	/** The user's last message, without the gateway's additions. */
 	prompt: string
 	body: Record<string, unknown>
@@ -23,18 +23,18 @@ export interface HeldCall {
 	open: boolean
 }
 
-export interface HeldModel {
+export interface ManualModel {
 	/** For `base_url` of a provider. */
 	url: string
 	/** All calls so far, oldest first. */
-	calls: HeldCall[]
+	calls: ManualCall[]
 	/** Settles once the n-th call (1 is the first) with that prompt has arrived and the first part of its answer was sent. */
-	called(prompt: string, n?: number): Promise<HeldCall>
+	called(prompt: string, n?: number): Promise<ManualCall>
 	stop(): Promise<void>
 }
 
-export async function startHeldModel(): Promise<HeldModel> {
-	const calls: HeldCall[] = []
+export async function startManualModel(): Promise<ManualModel> {
+	const calls: ManualCall[] = []
 	const watch = openWatch()
 	const server = createServer((request, response) => {
 		void receive(request, response).then((call) => {
@@ -57,12 +57,12 @@ export async function startHeldModel(): Promise<HeldModel> {
 	}
 }
 
-async function receive(request: IncomingMessage, response: ServerResponse): Promise<HeldCall> {
+async function receive(request: IncomingMessage, response: ServerResponse): Promise<ManualCall> {
 	let text = ''
 	for await (const part of request.setEncoding('utf8')) text += String(part)
 	const body = JSON.parse(text) as { messages: { role: string; content: string }[] }
 	const { promise, resolve } = Promise.withResolvers<void>()
-	const call: HeldCall = {
+	const call: ManualCall = {
 		prompt: withoutContext(body.messages.findLast((message) => message.role === 'user')?.content ?? ''),
 		body,
 		say: (content) => send({ content }, null),
