@@ -45,7 +45,7 @@ interface BoundChat {
 let chats = 0
 
 /** Binds a private chat to a new agent. */
-async function bindChat(t: Test, type: (typeof types)[number] = 'room', provider = 'offline'): Promise<BoundChat> {
+async function openBoundChat(t: Test, type: (typeof types)[number] = 'room', provider = 'offline'): Promise<BoundChat> {
 	const id = `${type}-chat-${++chats}`
 	const name = `agent-${chats}`
 	const agent = await follow(t, gateway, name, { config: { provider } })
@@ -76,7 +76,7 @@ interface ListedRun {
 }
 
 void t.test('a message is answered in its chat, and both emit an event', async (t) => {
-	const { id, channel, agent, say, shows } = await bindChat(t)
+	const { id, channel, agent, say, shows } = await openBoundChat(t)
 	say('hello there')
 	const [answer] = await shows(1)
 	t.match(answer?.text, /received: hello there\n/)
@@ -99,7 +99,7 @@ void t.test('a message is answered in its chat, and both emit an event', async (
 })
 
 void t.test('a repeated message is answered once, and a late one is not lost', async (t) => {
-	const { id, agent, shows, say } = await bindChat(t)
+	const { id, agent, shows, say } = await openBoundChat(t)
 	const early = room.say(id, 'first')
 	await shows(1)
 	const late = { ...early, id: '0', text: 'an older one' }
@@ -144,7 +144,7 @@ void t.test('a chat without an agent gets a hint how to connect one, a few times
 })
 
 void t.test('commands about the chat and its conversation', async (t) => {
-	const { id, channel, agent, say, shows } = await bindChat(t)
+	const { id, channel, agent, say, shows } = await openBoundChat(t)
 	say('/start')
 	t.match((await shows(1))[0]?.text, /agent agent-\d+\..*\/new.*\/stop/)
 	say('/whoami')
@@ -171,7 +171,7 @@ void t.test('commands about the chat and its conversation', async (t) => {
 })
 
 void t.test('commands about the agent', async (t) => {
-	const { id, channel, say, shows } = await bindChat(t)
+	const { id, channel, say, shows } = await openBoundChat(t)
 	let count = 0
 	const replyTo = async (text: string): Promise<string> => {
 		say(text)
@@ -209,7 +209,7 @@ void t.test('commands about the agent', async (t) => {
 })
 
 void t.test('in a group the bot answers messages addressed to it, and the prompt names the sender', async (t) => {
-	const { id, channel, agent } = await bindChat(t)
+	const { id, channel, agent } = await openBoundChat(t)
 	const say = (text: string, more: object = {}): unknown =>
 		room.say(id, text, { ...more, chat: { id, kind: 'group', ...(more as { chat?: object }).chat } })
 	say('to nobody', { addressed: false })
@@ -243,7 +243,7 @@ void t.test('in a group the bot answers messages addressed to it, and the prompt
 })
 
 void t.test('a binding of an enclosing chat has one conversation for each chat inside', async (t) => {
-	const { id, agent } = await bindChat(t)
+	const { id, agent } = await openBoundChat(t)
 	for (const chat of ['inside-1', 'inside-2'])
 		room.say(chat, `from ${chat}`, { chat: { id: chat, kind: 'private', within: ['else', id] } })
 	for (const chat of ['inside-1', 'inside-2']) t.match((await room.shows(chat, 1))[0]?.text, `from ${chat}`)
@@ -266,7 +266,7 @@ void t.test('a binding of an enclosing chat has one conversation for each chat i
 })
 
 void t.test('an attachment that cannot be read is named in the prompt, and an empty message is ignored', async (t) => {
-	const { id, agent, shows } = await bindChat(t)
+	const { id, agent, shows } = await openBoundChat(t)
 	room.say(id, '', { attachment: 'a voice message' })
 	t.match((await shows(1))[0]?.text, /only read text/)
 	room.say(id, ' ')
@@ -278,7 +278,7 @@ void t.test('an attachment that cannot be read is named in the prompt, and an em
 })
 
 void t.test('a question is asked in the chat, and the next message answers it', async (t) => {
-	const { id, agent, say, shows } = await bindChat(t)
+	const { id, agent, say, shows } = await openBoundChat(t)
 	say('/tool ask {"question":"Which one?","options":["red","green"]}')
 	const [question] = await shows(1)
 	t.match(question?.text, /^Which one\?\n\n1\. red\n2\. green\n/)
@@ -305,7 +305,7 @@ const asking = (question: object): string => `/tool ask ${JSON.stringify(questio
 const spawning = (prompt: string, wait = true): string => `/tool subagent.spawn ${JSON.stringify({ prompt, wait })}`
 
 void t.test('the question of a sub-agent is asked in the chat, and the next message answers it once', async (t) => {
-	const { agent, id, say, shows, shown } = await bindChat(t)
+	const { agent, id, say, shows, shown } = await openBoundChat(t)
 	say(spawning(asking({ question: 'Which one?', options: ['red', 'green'] })))
 	t.match((await shows(1))[0]?.text, /^A sub-agent asks:\n\nWhich one\?\n\n1\. red\n2\. green\n/)
 	const [child, parent] = (await agent.call('runs')).body
@@ -328,7 +328,7 @@ void t.test('the question of a sub-agent is asked in the chat, and the next mess
 })
 
 void t.test('nested sub-agents ask in the chat too, and the API can answer them', async (t) => {
-	const { agent, say, shows } = await bindChat(t)
+	const { agent, say, shows } = await openBoundChat(t)
 	say(spawning(spawning(asking({ question: 'Far below?' }))))
 	t.equal((await shows(1))[0]?.text, 'A sub-agent asks:\n\nFar below?')
 	const [{ question_id }] = (await agent.call('questions')).body
@@ -339,7 +339,7 @@ void t.test('nested sub-agents ask in the chat too, and the API can answer them'
 })
 
 void t.test('two sub-agents ask one after the other, the second one twice', async (t) => {
-	const { agent, say, shows } = await bindChat(t, 'room', 'held')
+	const { agent, say, shows } = await openBoundChat(t, 'room', 'held')
 	/** Answers the n-th model call with that prompt with a tool call. */
 	const callTool = async (prompt: string, n: number, tool: string, args: object): Promise<void> =>
 		(await held.called(prompt, n)).callTool(tool, JSON.stringify(args))
@@ -371,7 +371,7 @@ void t.test('two sub-agents ask one after the other, the second one twice', asyn
 })
 
 void t.test('/stop stops the sub-agent that asks, and closes its question', async (t) => {
-	const { agent, say, shows } = await bindChat(t)
+	const { agent, say, shows } = await openBoundChat(t)
 	say(spawning(asking({ question: 'Go on?' })))
 	await shows(1)
 	say('/stop')
@@ -390,7 +390,7 @@ void t.test('/stop stops the sub-agent that asks, and closes its question', asyn
 })
 
 void t.test('after the API stopped the sub-agent that asks, the next message is an ordinary prompt', async (t) => {
-	const { agent, say, shows } = await bindChat(t)
+	const { agent, say, shows } = await openBoundChat(t)
 	say(spawning(asking({ question: 'Still?' })))
 	await shows(1)
 	const [child] = (await agent.call('runs')).body
@@ -401,7 +401,7 @@ void t.test('after the API stopped the sub-agent that asks, the next message is 
 })
 
 void t.test('a sub-agent in the background does not ask in the chat', async (t) => {
-	const { agent, say, shows, shown } = await bindChat(t)
+	const { agent, say, shows, shown } = await openBoundChat(t)
 	say(spawning(asking({ question: 'Anybody?' }), false))
 	t.match((await shows(1))[0]?.text, /subagent\.spawn answered.*started/)
 	const { payload } = await agent.stream.waitFor('question.asked')
@@ -414,7 +414,7 @@ void t.test('a sub-agent in the background does not ask in the chat', async (t) 
 })
 
 void t.test('a message does not answer a question that was not yet shown in the chat', async (t) => {
-	const { agent, id, say, shows } = await bindChat(t)
+	const { agent, id, say, shows } = await openBoundChat(t)
 	room.trouble(id, { fault: 'limited', retry_after_ms: 1_000 })
 	say('/tool ask {"question":"Delete it?","options":["no","yes"]}')
 	await room.until(() => room.calls(id).length === 2, 'the question on its way')
@@ -428,7 +428,7 @@ void t.test('a message does not answer a question that was not yet shown in the 
 })
 
 void t.test('a question that the platform refused is sent again after the next message', async (t) => {
-	const { agent, id, say, shows } = await bindChat(t)
+	const { agent, id, say, shows } = await openBoundChat(t)
 	room.trouble(id, { fault: 'refused' })
 	say('/tool ask {"question":"Which city?"}')
 	await agent.stream.waitFor('channel.error')
@@ -441,7 +441,7 @@ void t.test('a question that the platform refused is sent again after the next m
 })
 
 void t.test('/new stops the current run, even if it is paused', async (t) => {
-	const { agent, say, shows } = await bindChat(t)
+	const { agent, say, shows } = await openBoundChat(t)
 	say('/tool ask {"question":"Which city?"}')
 	await shows(1)
 	say('/new')
@@ -454,7 +454,7 @@ void t.test('/new stops the current run, even if it is paused', async (t) => {
 })
 
 void t.test('/stop stops the runs of the conversation, and messages beyond runs.max_waiting are refused', async (t) => {
-	const { agent, id, say, shows, shown } = await bindChat(t, 'room', 'held')
+	const { agent, id, say, shows, shown } = await openBoundChat(t, 'room', 'held')
 	say('long work')
 	await held.called('long work')
 	say('behind it')
@@ -482,7 +482,7 @@ void t.test('/stop stops the runs of the conversation, and messages beyond runs.
 
 void t.test('a failed run is reported in the chat, with markup escaped', async (t) => {
 	model.on('fail please', { status: 400, message: 'bad *thing* <b>`x`' })
-	const { say, shows } = await bindChat(t, 'room_rich', 'mock')
+	const { say, shows } = await openBoundChat(t, 'room_rich', 'mock')
 	say('fail please')
 	const [apology] = await shows(1)
 	t.match(apology?.text, /^Sorry, that did not work \(model\\_rejected\)\. .*GET \/v1\/runs\//)
@@ -500,7 +500,7 @@ void t.test('an answer arrives once, whichever fault the call that sends it meet
 	await Promise.all(
 		Object.entries(troubles).flatMap(([type, faults]) =>
 			faults.map(async (fault) => {
-				const { id, say, shows, shown } = await bindChat(t, type as 'room')
+				const { id, say, shows, shown } = await openBoundChat(t, type as 'room')
 				room.trouble(id, { fault, retry_after_ms: 700 })
 				say('hello')
 				await shows(1)
@@ -518,7 +518,7 @@ void t.test('an answer arrives once, whichever fault the call that sends it meet
 })
 
 void t.test('a message that the platform refuses is given up, with channel.error', async (t) => {
-	const { id, channel, agent, say, shows } = await bindChat(t)
+	const { id, channel, agent, say, shows } = await openBoundChat(t)
 	room.trouble(id, { fault: 'refused' })
 	say('one')
 	const error = await agent.stream.waitFor('channel.error')
@@ -530,7 +530,7 @@ void t.test('a message that the platform refuses is given up, with channel.error
 void t.test('an answer is sent in the best format that the platform accepts, in as many parts as needed', async (t) => {
 	const code = Array.from({ length: 30 }, (_, n) => `line(${n}) // ${'.'.repeat(20)}`).join('\n')
 	model.on('code please', `Here **is** it:\n\n\`\`\`js\n${code}\n\`\`\`\n\nAnd a [link](https://example.org/).`)
-	const { id, agent, say, shows, shown } = await bindChat(t, 'room_rich', 'mock')
+	const { id, agent, say, shows, shown } = await openBoundChat(t, 'room_rich', 'mock')
 	room.trouble(id, { fault: 'format' }, { fault: 'format' })
 	say('code please')
 	const sent = await agent.stream.waitFor('channel.message_sent')
@@ -565,7 +565,7 @@ void t.test('a message contains neither the value nor the name of a secret that 
 	const secret = 'swordfish-94-hunter'
 	const read = { tools: [{ name: 'vault_read', arguments: { name: 'WORD' } }] }
 	model.on('the word', read, `It is ${secret}, is it not?`)
-	const { say, shows } = await bindChat(t, 'room', 'mock')
+	const { say, shows } = await openBoundChat(t, 'room', 'mock')
 	await addSecret(gateway, `agent-${chats}`, 'WORD', secret)
 	say('the word')
 	const [answer] = await shows(1)
@@ -573,7 +573,7 @@ void t.test('a message contains neither the value nor the name of a secret that 
 })
 
 void t.test('the prompt of a reply contains the quoted message, which cannot break out of its quotes', async (t) => {
-	const { id, agent, shown, shows } = await bindChat(t)
+	const { id, agent, shown, shows } = await openBoundChat(t)
 	let count = 0
 	const promptFor = async (text: string, quoted: QuotedMessage, more = {}): Promise<string> => {
 		room.say(id, text, { quoted, ...more })
@@ -605,7 +605,7 @@ void t.test('a quoted message is redacted before it is shortened', async (t) => 
 	const secret = 'marlin-71-harbour'
 	model.on('the catch', { tools: [{ name: 'vault_read', arguments: { name: 'CATCH' } }] }, 'Read.')
 	model.on('what was it', 'Nothing.')
-	const { id, agent, say, shows } = await bindChat(t, 'room', 'mock')
+	const { id, agent, say, shows } = await openBoundChat(t, 'room', 'mock')
 	await addSecret(gateway, `agent-${chats}`, 'CATCH', secret)
 	say('the catch')
 	await shows(1)
@@ -616,7 +616,7 @@ void t.test('a quoted message is redacted before it is shortened', async (t) => 
 })
 
 void t.test('a streaming answer is shown as a draft, and as typing before its first text', async (t) => {
-	const { id, say, shows } = await bindChat(t, 'room_draft', 'held')
+	const { id, say, shows } = await openBoundChat(t, 'room_draft', 'held')
 	say('draft it')
 	const call = await held.called('draft it')
 	await room.until(() => room.calls(id).includes('typing'), 'typing')
@@ -629,7 +629,7 @@ void t.test('a streaming answer is shown as a draft, and as typing before its fi
 })
 
 void t.test('a streaming answer is previewed in a message that becomes the answer', async (t) => {
-	const { id, say, shows, shown } = await bindChat(t, 'room_edit', 'held')
+	const { id, say, shows, shown } = await openBoundChat(t, 'room_edit', 'held')
 	room.trouble(id, { fault: 'failed', on: 'edit' })
 	say('grow it')
 	const call = await held.called('grow it')
@@ -647,7 +647,7 @@ void t.test('a streaming answer is previewed in a message that becomes the answe
 void t.test('a preview becomes the answer even if the response of its send call is lost', async (t) => {
 	await Promise.all(
 		(['room_edit', 'room_grow'] as const).map(async (type) => {
-			const { id, say, shows, shown } = await bindChat(t, type, 'held')
+			const { id, say, shows, shown } = await openBoundChat(t, type, 'held')
 			room.trouble(id, { fault: 'lost' })
 			say(`lost by ${type}`)
 			const call = await held.called(`lost by ${type}`)
@@ -661,7 +661,7 @@ void t.test('a preview becomes the answer even if the response of its send call 
 })
 
 void t.test('the preview stays when the run is stopped', async (t) => {
-	const { say, shows } = await bindChat(t, 'room_edit', 'held')
+	const { say, shows } = await openBoundChat(t, 'room_edit', 'held')
 	say('break off')
 	await held.called('break off')
 	t.equal((await shows(1))[0]?.text, 'Well,')
@@ -671,7 +671,7 @@ void t.test('the preview stays when the run is stopped', async (t) => {
 })
 
 void t.test('the notes of the gateway in an answer are outside its code blocks', async (t) => {
-	const { say, shows, shown } = await bindChat(t, 'room_edit', 'held')
+	const { say, shows, shown } = await openBoundChat(t, 'room_edit', 'held')
 	say('code, stopped')
 	const stopped = await held.called('code, stopped')
 	stopped.say('here:\n\n~~~js\nlet a\n')
@@ -681,7 +681,7 @@ void t.test('the notes of the gateway in an answer are outside its code blocks',
 	t.equal(first?.text, 'Well, here:\n\n~~~js\nlet a\n~~~\n\n… (stopped)')
 
 	model.on('endless code', `Code:\n\n\`\`\`\n${'let a = 1\n'.repeat(8_000)}`)
-	const long = await bindChat(t, 'room_rich', 'mock')
+	const long = await openBoundChat(t, 'room_rich', 'mock')
 	long.say('endless code')
 	const sent = await long.agent.stream.waitFor('channel.message_sent')
 	const parts = await long.shows((sent.payload.message_ids as string[]).length)
@@ -689,7 +689,7 @@ void t.test('the notes of the gateway in an answer are outside its code blocks',
 })
 
 void t.test('if the preview can no longer be edited, the answer is sent as a new message', async (t) => {
-	const { id, say, shows } = await bindChat(t, 'room_edit', 'held')
+	const { id, say, shows } = await openBoundChat(t, 'room_edit', 'held')
 	room.trouble(id, { fault: 'refused', on: 'edit' })
 	say('gone preview')
 	const call = await held.called('gone preview')
@@ -700,7 +700,7 @@ void t.test('if the preview can no longer be edited, the answer is sent as a new
 
 void t.test('hanging typing and preview calls do not delay an answer, and a late edit is overwritten', async (t) => {
 	const hang = async (type: 'room_draft' | 'room_grow', on: 'typing' | 'draft' | 'edit'): Promise<BoundChat> => {
-		const chat = await bindChat(t, type, 'held')
+		const chat = await openBoundChat(t, type, 'held')
 		room.trouble(chat.id, { fault: 'stall', on })
 		chat.say(`${on} hangs`)
 		const call = await held.called(`${on} hangs`)
@@ -728,7 +728,7 @@ void t.test('hanging typing and preview calls do not delay an answer, and a late
 })
 
 void t.test('the result of a sub-agent in the background is sent to the chat too', async (t) => {
-	const { agent, say, shows, shown } = await bindChat(t)
+	const { agent, say, shows, shown } = await openBoundChat(t)
 	say('/tool subagent.spawn {"prompt":"look around","wait":false}')
 	const [, result] = await shows(2)
 	t.match(shown()[0]?.text, /subagent\.spawn answered/)
@@ -739,7 +739,7 @@ void t.test('the result of a sub-agent in the background is sent to the chat too
 })
 
 void t.test('a connection gets the known chats with the ids of their latest messages', async (t) => {
-	const { id, say, shows } = await bindChat(t)
+	const { id, say, shows } = await openBoundChat(t)
 	const older = room.say(id, 'one')
 	await shows(1)
 	say('two')
@@ -758,7 +758,7 @@ void t.test('a connection gets the known chats with the ids of their latest mess
 })
 
 void t.test('an answer waits until its channel is connected', async (t) => {
-	const { channel, say, shows, shown } = await bindChat(t, 'room_find', 'held')
+	const { channel, say, shows, shown } = await openBoundChat(t, 'room_find', 'held')
 	say('patience')
 	const call = await held.called('patience')
 	await gateway.request('PATCH', `/v1/channels/${channel}`, { body: { config: { api_root: 'http://127.0.0.1:9' } } })
@@ -770,7 +770,11 @@ void t.test('an answer waits until its channel is connected', async (t) => {
 })
 
 void t.test('a reload does not interrupt a run, a question or a preview', async (t) => {
-	const [previewed, asked, nested] = [await bindChat(t, 'room_edit', 'held'), await bindChat(t), await bindChat(t)]
+	const [previewed, asked, nested] = [
+		await openBoundChat(t, 'room_edit', 'held'),
+		await openBoundChat(t),
+		await openBoundChat(t),
+	]
 	previewed.say('through a reload')
 	asked.say('/tool ask {"question":"Still there?"}')
 	nested.say(spawning(asking({ question: 'Down there?' })))
@@ -791,7 +795,7 @@ void t.test('a reload does not interrupt a run, a question or a preview', async 
 })
 
 void t.test('a deleted agent sends no answer, and its chat is unbound', async (t) => {
-	const { agent, id, say, shows } = await bindChat(t, 'room', 'held')
+	const { agent, id, say, shows } = await openBoundChat(t, 'room', 'held')
 	say('never answered')
 	await held.called('never answered')
 	const [run] = await runsOf(agent, 1)

@@ -4,15 +4,15 @@ import type { Context } from '../../core/plugin.ts'
 const contexts = globalThis as unknown as Record<string, Context | undefined>
 let count = 0
 
-export interface ContextProbe {
+export interface ContextProbe<Config> {
 	/** For `files` of a gateway with `plugins: {probe: true}`. */
 	files: Record<string, string>
 	/** The context of the running plugin. Throws if it is not running. */
-	context(): Context
+	context(): Context<Config>
 }
 
 /** `start`: JavaScript for the start of the plugin, such as `ctx.primitive({…})`. */
-export function contextProbe(start = ''): ContextProbe {
+export function contextProbe<Config = unknown>(start = ''): ContextProbe<Config> {
 	// Test files share a process, so each probe has its own name.
 	const slot = `probeContext${++count}`
 	const source = `export default {
@@ -28,7 +28,7 @@ export function contextProbe(start = ''): ContextProbe {
 		context() {
 			const context = contexts[slot]
 			if (!context) throw new Error('the plugin "probe" is not running; does gateway.yaml have plugins: {probe: true}?')
-			return context
+			return context as Context<Config>
 		},
 	}
 }

@@ -9,13 +9,13 @@ import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { contextPlugin } from '../../support/plugin-context.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 
-const { files, context } = contextPlugin()
+const { files, context } = contextProbe()
 
 async function fill(gateway: TestGateway, contents: readonly string[]): Promise<string[]> {
 	const ids: string[] = []
@@ -44,7 +44,7 @@ async function compact(agent: Followed): Promise<Answer> {
 
 const TWICE = ['Rex is a dog.', 'The bill is paid.', 'rex is THE dog', 'Rex is a dog. He is seven.', 'Rex is no dog.']
 
-const withoutModel = await startGateway({ config: 'plugins: {lender: true}\n', files })
+const withoutModel = await startGateway({ config: 'plugins: {probe: true}\n', files })
 t.teardown(() => withoutModel.stop())
 const lent = context()
 const model = await startModelServer()
@@ -351,7 +351,7 @@ void t.test('a second compaction is refused while one is running', async (t) => 
 })
 
 void t.test('a compaction that a crash interrupted is completed, or has changed nothing', async (t) => {
-	const home = makeHome({ config: 'plugins: {lender: true}\n', files }, t)
+	const home = makeHome({ config: 'plugins: {probe: true}\n', files }, t)
 	const first = await startGateway({ home })
 	const { store, use } = context()
 	await first.request('POST', '/v1/agents', { body: { name: 'ada' } })

@@ -7,11 +7,11 @@ import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { LongTermMemory } from '../../../plugins/memory/contract.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
-import { contextPlugin } from '../../support/plugin-context.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 
 async function open(t: Test): Promise<{ gateway: TestGateway; ctx: Context; memory: LongTermMemory; ada: AgentRef }> {
-	const { files, context } = contextPlugin()
-	const gateway = await startGateway({ config: 'plugins: {lender: true}\n', files })
+	const { files, context } = contextProbe()
+	const gateway = await startGateway({ config: 'plugins: {probe: true}\n', files })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const ctx = context()

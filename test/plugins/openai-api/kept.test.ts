@@ -8,7 +8,7 @@ import { tidy } from '../../../plugins/runs/maintenance.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
-import { contextPlugin } from '../../support/plugin-context.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
@@ -17,8 +17,8 @@ async function start(
 	t: Test,
 	providers = '',
 ): Promise<{ gateway: TestGateway; ctx: Context<RunSettings>; uid: string }> {
-	const { files, context } = contextPlugin<RunSettings>()
-	const gateway = await startGateway({ config: `plugins: {openai-api: true, lender: true}\n${providers}`, files })
+	const { files, context } = contextProbe<RunSettings>()
+	const gateway = await startGateway({ config: `plugins: {openai-api: true, probe: true}\n${providers}`, files })
 	t.teardown(() => gateway.stop())
 	const ctx = context()
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })

@@ -9,7 +9,7 @@ import type { TestGateway } from '../../support/gateway.ts'
 import { AUDIENCE, startIssuer } from '../../support/issuer.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
-import { contextPlugin } from '../../support/plugin-context.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 import { withoutAdditions } from '../../support/model-messages.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -32,9 +32,9 @@ async function setUp(t: Test): Promise<Setup> {
 	t.teardown(() => model.stop())
 	model.on(/^(?![^]*what time)/, 'Well.')
 	const issuer = await startIssuer(t)
-	const { files, context } = contextPlugin()
+	const { files, context } = contextProbe()
 	const gateway = await startGateway({
-		config: `plugins: {openai-api: {user_is_conversation: true}, lender: true}
+		config: `plugins: {openai-api: {user_is_conversation: true}, probe: true}
 providers: {model: {kind: openai, base_url: '${model.url}', api_key: sk-test, model: m}}
 auth:
   oidc:

@@ -6,12 +6,12 @@ import { guardedFetch } from '../../../core/fetch/guarded-fetch.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
 import { powersOf } from '../../../plugins/skills/powers.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { contextPlugin } from '../../support/plugin-context.ts'
+import { contextProbe } from '../../support/context-probe.ts'
 import { startFakeInternet } from '../../support/fake-internet.ts'
 import type { FakeResponse, FakeInternet } from '../../support/fake-internet.ts'
 
-const { files, context } = contextPlugin('vault')
-const gateway = await startGateway({ config: 'plugins: {lender: true}\n', files })
+const { files, context } = contextProbe()
+const gateway = await startGateway({ config: 'plugins: {probe: true}\n', files })
 t.teardown(() => gateway.stop())
 const lent = context()
 
