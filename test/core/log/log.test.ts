@@ -163,7 +163,10 @@ void t.test('lines about a run have its id, its agent and the id of its request'
 		const headers = { 'x-request-id': id }
 		const { run_id } = (await request('POST', `/v1/agents/${agent}/runs`, { body: { prompt }, headers })).body
 		return eventually(
-			async () => (await request('GET', `/v1/runs/${run_id}`)).body,
+			async () => {
+				await pause(50) // each request is a line of the log, of which only the end is kept
+				return (await request('GET', `/v1/runs/${run_id}`)).body
+			},
 			(run) => run.ended_at !== null,
 		)
 	}
