@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { configFile, homeFolder } from '../../config/home.ts'
 import { originOf, refuse } from '../../config/read.ts'
+import { isFault } from '../../core/errors.ts'
 import { readConfig } from '../../core/host/config.ts'
 import type { Config } from '../../config/types.ts'
 
@@ -224,5 +225,15 @@ void t.test('a file that cannot be read is refused', (t) => {
 	)
 	refused(t.testdir({ config: { 'gateway.yaml': `#${'x'.repeat(1024 * 1024)}` } }), /larger than 1 MiB/)
 	refused(t.testdir({ config: { 'gateway.yaml': Buffer.from([0x23, 0xff, 0xfe]) } }), /not UTF-8/)
+	t.end()
+})
+
+void t.test('a refusal is a Fault with the code config_invalid', (t) => {
+	try {
+		read(t, 'server: 1')
+		t.fail('it was not refused')
+	} catch (error) {
+		t.ok(isFault(error, 'config_invalid'))
+	}
 	t.end()
 })
