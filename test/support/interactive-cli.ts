@@ -16,7 +16,7 @@ export interface InteractiveOptions {
 	stdin?: string | Buffer
 	/** A person at a terminal: the keys to press for each question on standard error. All questions must appear, in this order. */
 	person?: [question: string, keys: string][]
-	/** InteractiveResult with the text of standard error since the last question. */
+	/** Called with the text of standard error since the last question. */
 	hears?: (text: string) => void
 	env?: Record<string, string>
 	cwd?: string

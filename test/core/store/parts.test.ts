@@ -46,7 +46,7 @@ void t.test('shared records are frozen, and their total size is limited', async 
 	t.strictSame(shared.find('gone')?.entry, undefined)
 	t.ok(shared.find('gone'), 'a missing record is remembered, too')
 	for (let n = 0; n < 100; n++) shared.keep(`many ${n}`, { key: ['m'], value: n, rev: '1' }, 1_000)
-	t.equal(shared.find('a'), undefined, 'the least recently read record is dropped first')
+	t.equal(shared.find('a'), undefined, 'the record that was cached first is dropped first')
 	const left = Array.from({ length: 100 }, (_, n) => n).filter((n) => shared.find(`many ${n}`))
 	t.strictSame(left, left.toSorted((a, b) => a - b).slice(-left.length))
 	t.ok(left.length > 3 && left.length < 10 && left.at(-1) === 99)
