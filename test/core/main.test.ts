@@ -50,7 +50,7 @@ void t.test('the gateway replaces its launcher, and suggests creating an agent o
 	const home = makeHome()
 	const first = await launch(home)
 	t.match(first.greeting, /listens at http/)
-	t.equal(first.pid, first.launcher.pid, 'the launcher needs no process')
+	t.equal(first.pid, first.launcher.pid, 'the gateway runs in the process of the launcher')
 	t.match(first.greeting, /svc agents create ada\n.*svc run ada "Hello"/)
 	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
 	const made = await fetch(`${url}/v1/agents`, {
@@ -92,7 +92,7 @@ void t.test('the gateway ends gracefully when npm is killed, which does not forw
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 })
 
-void t.test('a plugin that ends the process is logged', async (t) => {
+void t.test('a plugin that ends the process is named in the log', async (t) => {
 	const line = /\(3\):[^]*"level":60.*"plugin":"exits".*process\.exit\(3\).*switch the plugin off/
 	for (const start of ['process.exit(3)', 'setTimeout(() => process.exit(3), 1)']) {
 		const files = { 'plugins/exits/index.js': `export default { name: 'exits', start: () => void ${start} }` }
@@ -134,7 +134,7 @@ void t.test('an invalid gateway.yaml prevents the start, with line and column', 
 	})
 })
 
-void t.test('a lock file of the data that cannot be opened prevents the start', async (t) => {
+void t.test('a lock file of the data that cannot be opened prevents the start, and is named', async (t) => {
 	const home = makeHome()
 	// A folder, which not even root can open as a file.
 	mkdirSync(join(home, 'data/lock.mdb'), { recursive: true })
