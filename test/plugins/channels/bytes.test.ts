@@ -16,7 +16,7 @@ function assertValidPart(t: Test, text: string, format: Format): void {
 	t.ok(Buffer.byteLength(text) <= (format.max_bytes ?? 0), `${Buffer.byteLength(text)} of ${format.max_bytes} bytes`)
 	t.ok(text.length <= format.max_length || format.markup === 'html')
 	t.ok(text.isWellFormed() && !text.includes('\uFFFD'), 'no character is cut')
-	t.notMatch(text, /^\u200d|\u200d$/u, 'no grapheme is cut')
+	t.notMatch(text, /^\u200d|\u200d$/u, 'no joined emoji is cut')
 	if (format.markup === 'markdown') t.equal(text.split('```').length % 2, 1, 'every code block is closed')
 }
 
