@@ -8,13 +8,13 @@ import { openHosts } from '../../plugins/skills/hosts.ts'
 import { checkArguments } from '../../plugins/skills/parameters.ts'
 import { powersOf } from '../../plugins/skills/powers.ts'
 import { programOf } from '../../plugins/skills/use.ts'
+import { addSecret } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { follow } from '../support/runs.ts'
 import { addSkill } from '../support/skills.ts'
 import { startFakeInternet } from '../support/fake-internet.ts'
 import type { ReceivedRequest, FakeResponse, FakeInternet } from '../support/fake-internet.ts'
-import { grantSecret } from '../support/vault.ts'
 
 const folder = new URL('../../skills-examples/', import.meta.url)
 const textOf = (name: string): string => readFileSync(new URL(`${name}/SKILL.md`, folder), 'utf8')
@@ -205,7 +205,7 @@ void t.test('examples that need the internet', async (t) => {
 		const args = { repository: 'nodejs/node', label: 'bug' }
 		await t.rejects(runWith('github-issues', args, standIn), { message: /GITHUB_TOKEN/ }, 'without a grant')
 		t.strictSame(standIn.arrived, [], 'there was no request')
-		await grantSecret(gateway, 'online', { name: 'GITHUB_TOKEN', value: token })
+		await addSecret(gateway, 'online', 'GITHUB_TOKEN', token)
 		t.strictSame(await runWith('github-issues', args, standIn), [
 			{
 				number: 7,
@@ -232,7 +232,7 @@ void t.test('examples that need the internet', async (t) => {
 			return { body: { translations: [{ detected_source_language: 'EN', text: `${target_lang}: ${text[0]}` }] } }
 		}
 		const standIn = await startFakeInternet(t, answer)
-		await grantSecret(gateway, 'online', { name: 'DEEPL_API_KEY', value: '0123-4567:fx' })
+		await addSecret(gateway, 'online', 'DEEPL_API_KEY', '0123-4567:fx')
 		const result = await runWith('deepl-translate', { text: 'Hello', to: 'de' }, standIn)
 		t.strictSame(result, { from: 'EN', to: 'DE', text: 'DE: Hello' })
 		await t.rejects(runWith('deepl-translate', { text: 'x', to: 'DE', formality: 'rude' }, standIn), /formality/)

@@ -7,6 +7,7 @@ import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { addSecret } from '../support/add.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
 import { servers } from '../support/mcp.ts'
@@ -18,7 +19,6 @@ import type { GatewayProcess } from '../support/process.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { addSkill } from '../support/skills.ts'
-import { grantSecret } from '../support/vault.ts'
 
 /** The part of the value that is the same in every unencoded form. */
 const core = `Canary${randomBytes(12).toString('hex')}`
@@ -148,8 +148,8 @@ async function openWorld(t: Test): Promise<World> {
 /** An agent with a grant for both secrets. */
 async function openAgent(t: Test, world: World, name: string, reveal: boolean): Promise<Followed> {
 	const agent = await follow(t, { url: world.gateway.url, request: world.request }, name)
-	await grantSecret(world, name, { name: 'CANARY', value }, { reveal })
-	await grantSecret(world, name, { name: 'SIMPLE', value: simple }, { reveal })
+	await addSecret(world, name, 'CANARY', value, { reveal })
+	await addSecret(world, name, 'SIMPLE', simple, { reveal })
 	return agent
 }
 

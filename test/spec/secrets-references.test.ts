@@ -2,6 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { addSecret, addToken } from '../support/add.ts'
 import { markFormat } from '../support/format.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
@@ -11,8 +12,6 @@ import { isOnCluster } from '../support/nats.ts'
 import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
 import { installSkill, programText, skillText } from '../support/skills.ts'
-import { tokenWith } from '../support/tokens.ts'
-import { grantSecret } from '../support/vault.ts'
 
 const VALUE = 'the-value-that-must-not-leave'
 
@@ -23,11 +22,10 @@ const gateway = await startGateway({
 t.teardown(() => gateway.stop())
 const web = await startNotingServer(t)
 
-const withoutVault = await tokenWith(gateway, 'agents:write', 'runs:write')
-const withVault = await tokenWith(gateway, 'agents:write', 'vault:write')
+const withoutVault = (await addToken(gateway, ['agents:write', 'runs:write'])).token
+const withVault = (await addToken(gateway, ['agents:write', 'vault:write'])).token
 
-const grant = (agent: string, name: string): Promise<void> =>
-	grantSecret(gateway, agent, { name, value: `${VALUE} ${name}` })
+const grant = (agent: string, name: string): Promise<void> => addSecret(gateway, agent, name, `${VALUE} ${name}`)
 
 const http = (name: string, fields: object): object => ({
 	name,
@@ -188,7 +186,7 @@ void t.test('a server of version 0.1.0 counts as added without vault:write, unle
 	const server = await startNotingServer(t)
 	const post = (path: string, body: object): Promise<Reply<Answer>> => before.request('POST', path, { body })
 	await post('/v1/agents', { name: 'ada' })
-	await grantSecret(before, 'ada', { name: 'KEY', value: VALUE })
+	await addSecret(before, 'ada', 'KEY', VALUE)
 	for (const [name, headers] of Object.entries({
 		trusted: { X: '{{secret:KEY}}' },
 		other: { X: '{{secret:KEY}}' },

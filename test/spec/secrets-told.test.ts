@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import t from 'tap'
 import type { Test } from 'tap'
+import { addSecret, addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { ogg } from '../support/files.ts'
@@ -11,8 +12,6 @@ import { until } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { openStream } from '../support/sse.ts'
 import { withoutContext } from '../support/model-messages.ts'
-import { tokenWith } from '../support/tokens.ts'
-import { grantSecret } from '../support/vault.ts'
 import { eventually } from '../support/wait.ts'
 
 const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
@@ -134,7 +133,7 @@ void t.test('the API key of a provider is redacted in an answer', async (t) => {
 void t.test('a secret header is redacted in everything that an MCP server returns', async (t) => {
 	const url = await serve(t, mcp)
 	const gateway = await startWithAgent(t)
-	await grantSecret(gateway, 'ada', { name: 'GRANTED', value: granted })
+	await addSecret(gateway, 'ada', 'GRANTED', granted)
 	const headers = { 'x-key': '{{secret:GRANTED}}' }
 	const added = await gateway.request('POST', '/v1/agents/ada/mcp', {
 		body: { name: 'outside', transport: 'http', url: `${url}/mcp`, headers },
@@ -155,8 +154,8 @@ void t.test('a secret header is redacted in everything that an MCP server return
 	t.equal(String(file.body), 'of [redacted]')
 
 	const prompt = '/tool mcp__outside__links {"key": "{{secret:OTHER}}"}'
-	await grantSecret(gateway, 'ada', { name: 'OTHER', value: 'zQ4mW8rT2yK6pL9s' })
-	const token = await tokenWith(gateway, 'events:read')
+	await addSecret(gateway, 'ada', 'OTHER', 'zQ4mW8rT2yK6pL9s')
+	const token = (await addToken(gateway, ['events:read'])).token
 	const stream = await openStream(`${gateway.url}/v1/events/stream`, { token })
 	t.teardown(() => stream.close())
 	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt } })
@@ -198,7 +197,7 @@ void t.test('a revealed secret is redacted in an error of the provider', async (
 	)
 	const config = `providers:\n  main: { kind: openai, base_url: "${server.url}", model: m, api_key: ${providerKey} }\n`
 	const gateway = await startWithAgent(t, config)
-	await grantSecret(gateway, 'ada', { name: 'GRANTED', value: granted }, { reveal: true })
+	await addSecret(gateway, 'ada', 'GRANTED', granted, { reveal: true })
 	const run = await completeRun(gateway, { prompt: 'read it' })
 	t.match(run.error.message, /^main \(m\): 400 m{474}\[redacted:GRANTED\]$/)
 	for (const path of [`/v1/runs/${run.run_id}`, '/v1/audit?limit=500'])

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { EventEnvelope } from '../../core/store/ports.ts'
+import { addSecret } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
 import { openStream } from '../support/sse.ts'
-import { grantSecret } from '../support/vault.ts'
 
 /** Overwrites or deletes a document directly in the store. */
 const tamper = `export default {
@@ -194,7 +194,7 @@ void t.test('a program cannot use undeclared primitives, hosts and secrets, even
 	const head =
 		'permissions: {primitives: [memory.stm_read, ask, vault.read], hosts: [api.example.com], secrets: [OTHER]}'
 	await addSkill(gateway, 'undeclared', programText('grabby', code, head))
-	await grantSecret(gateway, 'undeclared', { name: 'UNDECLARED', value: 'not for skills' }, { reveal: true })
+	await addSecret(gateway, 'undeclared', 'UNDECLARED', 'not for skills', { reveal: true })
 
 	const { end, types } = await use(ada, 'grabby')
 	t.strictSame(JSON.parse(String(end.payload.result)), [

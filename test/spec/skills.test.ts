@@ -4,13 +4,13 @@ import { createServer } from 'node:http'
 import type { RequestListener } from 'node:http'
 import t from 'tap'
 import type { Test } from 'tap'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
 import { assertError } from '../support/error-response.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
 import { openStream } from '../support/sse.ts'
-import { tokenWith } from '../support/tokens.ts'
 
 const gateway = await startGateway({ config: 'skills: {max_per_agent: 14}\n' })
 t.teardown(() => gateway.stop())
@@ -201,8 +201,8 @@ void t.test('each route requires its scope', async (t) => {
 	const agent = await createAgent('scoped')
 	const { id } = await installSkill(gateway, agent, skillText('a', 'A.'))
 	const { digest } = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
-	const reader = await tokenWith(gateway, 'agents:read')
-	const writer = await tokenWith(gateway, 'agents:write')
+	const reader = (await addToken(gateway, ['agents:read'])).token
+	const writer = (await addToken(gateway, ['agents:write'])).token
 	const base = `/v1/agents/${agent}/skills`
 	for (const [method, path, body] of [
 		['POST', `${base}/install`, { content: skillText('b', 'B.') }],
@@ -398,7 +398,7 @@ void t.test('a skill is fetched from a URL', async (t) => {
 	const moved = await install(`${base}/moved`)
 	assertError(t, moved, { status: 400, code: 'address_refused', path: 'url' }, 'a redirect to a private address')
 
-	const writer = await tokenWith(gateway, 'agents:write')
+	const writer = (await addToken(gateway, ['agents:write'])).token
 	const before = hits
 	for (const address of [`${base}/skill.md`, 'http://[::1]:1/', 'http://localhost:1/', 'http://0x7f000001:1/'])
 		assertError(t, await install(address, writer), { status: 400, code: 'address_refused', path: 'url' }, address)
@@ -435,7 +435,7 @@ void t.test('skills.allow_private_urls permits private addresses for every calle
 		response.writeHead(200, { 'content-type': 'text/plain' }).end(skillText('near', 'Text.'))
 	})
 	await open.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const token = await tokenWith(open, 'agents:write')
+	const token = (await addToken(open, ['agents:write'])).token
 	const reply = await open.request('POST', '/v1/agents/ada/skills/install', { body: { url: base }, token })
 	t.equal(reply.status, 201, JSON.stringify(reply.body))
 })

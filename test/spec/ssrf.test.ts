@@ -8,12 +8,12 @@
 import { createServer } from 'node:http'
 import t from 'tap'
 import type { Test } from 'tap'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
 import { isProperResponse, assertError } from '../support/error-response.ts'
 import { hostileTargets, hostileUrls, ownNames, startCanary } from '../support/ssrf.ts'
-import { tokenWith } from '../support/tokens.ts'
 import { eventually } from '../support/wait.ts'
 
 const SKILL = '---\nname: greeter\ndescription: Greets.\nparameters: []\n---\nSay hello.\n'
@@ -32,7 +32,7 @@ async function callersOf(gateway: TestGateway): Promise<{ writer: Caller; admin:
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	let servers = 0
 	const callerWith = async (scope: string): Promise<Caller> => {
-		const token = await tokenWith(gateway, scope)
+		const token = (await addToken(gateway, [scope])).token
 		const post = (path: string, body: object): Promise<Reply<Answer>> =>
 			gateway.request('POST', `/v1/agents/ada/${path}`, { token, body })
 		return {

@@ -153,7 +153,7 @@ void t.test('a refusal reaches the model with its reason', async (t) => {
 	t.strictSame(executions('refused'), [])
 })
 
-void t.test('edited arguments must match the schema; the call uses them, and the model is told', async (t) => {
+void t.test('edited arguments must match the schema; the call uses them, and the model is informed', async (t) => {
 	const agent = await follow(t, gateway, 'edits', ask)
 	const run_id = await agent.start(promptFor('memory.store', { content: 'The key is under the mat.' }))
 	const question = await openQuestion(agent, run_id)

@@ -8,12 +8,12 @@ import type { Test } from 'tap'
 import { Connection } from '../bench/connection.ts'
 import { call, deliver, ended, head, makeHook, openRaw, sign } from '../plugins/webhooks/sender.ts'
 import type { Hook } from '../plugins/webhooks/sender.ts'
+import { addToken } from '../support/add.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { assertError } from '../support/error-response.ts'
 import { follow } from '../support/runs.ts'
-import { tokenWith } from '../support/tokens.ts'
 import { eventually } from '../support/wait.ts'
 
 const shared = await startGateway({ config: 'webhooks:\n  per_minute: 1000000\n' })
@@ -668,7 +668,10 @@ void t.test('deleting an agent deletes its webhooks, and a new agent with that n
 void t.test('each route requires its scope, and a delivery requires none', async (t: Test) => {
 	const hook = await makeHook(shared, 'scoped')
 	const away = { 'x-forwarded-for': '192.0.2.7' }
-	const [reader, writer] = [await tokenWith(shared, 'agents:read'), await tokenWith(shared, 'agents:write')]
+	const [reader, writer] = [
+		(await addToken(shared, ['agents:read'])).token,
+		(await addToken(shared, ['agents:write'])).token,
+	]
 	const ask = (method: string, path: string, token: string) => shared.request(method, path, { token, headers: away })
 	t.equal((await ask('GET', '/v1/agents/scoped/webhooks', reader)).status, 200)
 	t.equal((await ask('GET', `${hook.path}/deliveries`, reader)).status, 200)

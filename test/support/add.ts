@@ -17,10 +17,16 @@ export function addToken(
 	return post(gateway, '/v1/auth/tokens', { scopes, ...(ttl !== undefined && { ttl }) }, by)
 }
 
-/** Stores a secret, and grants it to an agent. */
-export async function addSecret(gateway: Api, agent_id: string, name: string, value: string): Promise<void> {
+/** Stores a secret, and grants it to an agent. `reveal`: whether the agent may read its value. */
+export async function addSecret(
+	gateway: Api,
+	agent_id: string,
+	name: string,
+	value: string,
+	{ reveal = false } = {},
+): Promise<void> {
 	const { id } = await post(gateway, '/v1/vault/secrets', { name, value })
-	await post(gateway, '/v1/vault/grants', { agent_id, secret_id: id })
+	await post(gateway, '/v1/vault/grants', { agent_id, secret_id: id, reveal })
 }
 
 async function post(gateway: Api, path: string, body: object, token?: string): Promise<Answer> {

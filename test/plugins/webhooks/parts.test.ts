@@ -34,7 +34,7 @@ function clockAt(start: number) {
 	return clock
 }
 
-/** The code and `retry-after` of a refusal; `none` if there is none. */
+/** The code and `retry-after` of a refusal, or `none`. */
 async function refusal(enter: () => unknown): Promise<{ code: string; after: string | undefined }> {
 	try {
 		await enter()
