@@ -35,7 +35,7 @@ export default {
 		description: 'A channel lost its connection and reconnects.',
 		payload: {
 			...channel,
-			error: 'The reason; null if there is none, such as after a change of its settings or its plugin.',
+			error: 'The reason, or null, for example after a change of its settings or its plugin.',
 		},
 	},
 	'channel.paired': {
