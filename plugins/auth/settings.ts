@@ -37,6 +37,12 @@ export default defineSettings<AuthSettings>({
 			).unique(),
 			oidc: oidc(joi),
 		}),
+	banner({ auth_mode }, svc) {
+		if (auth_mode === 'loopback') return []
+		return [
+			`Every request needs a token: "${svc} tokens create --scope '*'" creates the first. Set SVC_TOKEN to it, and for curl add -H "authorization: Bearer $SVC_TOKEN"`,
+		]
+	},
 	examples: {
 		auth: `# ${DESCRIPTION}
 #auth:

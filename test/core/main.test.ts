@@ -34,9 +34,9 @@ void t.test('the gateway stops even if its files cannot be removed, as on a read
 })
 
 /** Starts the gateway as `npm start` does, and waits until it listens. */
-async function launch(home: string, flags: string[] = []) {
+async function launch(home: string, { flags = [], env = {} }: { flags?: string[]; env?: NodeJS.ProcessEnv } = {}) {
 	const launcher = spawn(process.execPath, [...flags, join(root, 'core/launch.mjs'), 'start'], {
-		env: { ...process.env, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' },
+		env: { ...process.env, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0', ...env },
 		stdio: ['ignore', 'pipe', 'ignore'],
 	})
 	const out = launcher.stdout as NodeJS.ReadableStream
@@ -51,7 +51,8 @@ void t.test('the gateway replaces its launcher, and suggests creating an agent o
 	const first = await launch(home)
 	t.match(first.greeting, /listens at http/)
 	t.equal(first.pid, first.launcher.pid, 'the gateway runs in the process of the launcher')
-	t.match(first.greeting, /svc agents create ada\n.*svc run ada "Hello"/)
+	t.match(first.greeting, /in this folder:\n.*\n {2}npx svc agents create ada\n {2}npx svc run ada "Hello"/)
+	t.notMatch(first.greeting, 'needs a token')
 	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
 	const made = await fetch(`${url}/v1/agents`, {
 		method: 'POST',
@@ -63,9 +64,12 @@ void t.test('the gateway replaces its launcher, and suggests creating an agent o
 	await first.ended
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 
-	const second = await launch(home)
+	// As in the container image.
+	const bin = t.testdir({ svc: t.fixture('symlink', join(root, 'core/svc.mjs')) })
+	const second = await launch(home, { env: { PATH: `${bin}:${process.env.PATH}`, SVC_LOOPBACK: '0' } })
 	t.notMatch(second.greeting, 'agents create')
-	t.match(second.greeting, /:\n {2}export SVC_HOME=.*\n {2}npx svc run bob "Hello"\n[^]*\/v1\/agents\/bob\/runs/)
+	t.match(second.greeting, /needs a token: "svc tokens create/)
+	t.match(second.greeting, /terminal:\n {2}export SVC_HOME=.*\n {2}svc run bob "Hello"\n[^]*\/v1\/agents\/bob\/runs/)
 	second.launcher.kill('SIGTERM')
 	await second.ended
 })
@@ -73,7 +77,7 @@ void t.test('the gateway replaces its launcher, and suggests creating an agent o
 void t.test('without process.execve, the gateway ends gracefully when the launcher is killed', async (t) => {
 	const home = makeHome()
 	const without = '--import=data:text/javascript,delete process.execve'
-	const { launcher, pid, ended } = await launch(home, [without])
+	const { launcher, pid, ended } = await launch(home, { flags: [without] })
 	t.not(pid, launcher.pid)
 	launcher.kill('SIGKILL')
 	await ended
@@ -86,7 +90,7 @@ void t.test('the gateway ends gracefully when npm is killed, which does not forw
 		const { spawn } = require('node:child_process')
 		const env = { ...process.env, npm_lifecycle_event: 'start' }
 		spawn(process.execPath, process.argv.slice(1), { env, stdio: ['ignore', 'inherit', 'ignore'] })`
-	const { launcher, ended } = await launch(home, ['--eval', program, '--'])
+	const { launcher, ended } = await launch(home, { flags: ['--eval', program, '--'] })
 	launcher.kill('SIGKILL')
 	await ended
 	t.notOk(existsSync(join(home, 'run/gateway.json')))

@@ -1,4 +1,5 @@
-import { resolve } from 'node:path'
+import { existsSync, realpathSync } from 'node:fs'
+import { delimiter, join, resolve } from 'node:path'
 import { settingsOf } from '../../../config/composition.ts'
 import type { Config } from '../../../config/types.ts'
 import { composition } from '../../host/config.ts'
@@ -18,21 +19,28 @@ interface BannerOptions {
 
 /** The text that the gateway prints once it listens: its addresses and files, and what to do next. */
 export function startupBanner({ url, legacy_url, home, config, agent }: BannerOptions): string {
-	// npx finds svc only in this folder. A gateway that was started elsewhere has svc on the PATH.
-	const isHere = process.cwd() === resolve(root)
-	const svc = isHere ? 'npx svc' : 'svc'
+	// npx finds svc only in the repository's folder. A gateway that was started elsewhere has svc on the PATH.
+	const needsNpx = process.cwd() === resolve(root) && !isOnPath()
+	const svc = needsNpx ? 'npx svc' : 'svc'
 	return `
 The gateway listens at ${url}${legacy_url ? ` (chat API: ${legacy_url})` : ''}
 Home: ${home} · settings: ${home}/config/gateway.yaml (applied as you save)
 ${linesOf(config, svc)
 	.map((line) => `${line}\n`)
 	.join('')}
-Try in another terminal${isHere ? ', in this folder' : ''}:
+Try in another terminal${needsNpx ? ', in this folder' : ''}:
 ${homeLine(home)}${agent === undefined ? `  ${svc} agents create ada\n` : ''}  ${svc} run ${agent ?? 'ada'} "Hello"
 Or over HTTP (see ${url}/docs):
   curl -s ${url}/v1/agents/${agent ?? 'ada'}/runs -H 'content-type: application/json' -d '{"prompt": "Hello"}'
 
 `
+}
+
+/** Whether the command `svc` is this program, as in the container image and after `npm link`. */
+function isOnPath(): boolean {
+	const own = realpathSync(join(root, 'core/svc.mjs'))
+	const found = (process.env.PATH ?? '').split(delimiter).find((folder) => existsSync(join(folder, 'svc')))
+	return found !== undefined && realpathSync(join(found, 'svc')) === own
 }
 
 /** With SVC_HOME the other terminal finds this gateway, whatever its port. */
