@@ -69,10 +69,6 @@ export async function connect(
 	}
 }
 
-export async function makeToken(gateway: TestGateway, ...scopes: string[]): Promise<{ id: string; token: string }> {
-	return (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body
-}
-
 /** A session over plain HTTP. */
 export interface RawSession {
 	id: string

@@ -7,11 +7,12 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { openLog } from '../../../core/log/log.ts'
 import { keptSessions } from '../../../plugins/mcp-server/kept-sessions.ts'
+import { addToken } from '../../support/add.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import { eventually } from '../../support/wait.ts'
-import { initialize, makeToken, openRaw, openStream, post } from './client.ts'
+import { initialize, openRaw, openStream, post } from './client.ts'
 
 const ping = { jsonrpc: '2.0', id: 9, method: 'ping' }
 
@@ -67,10 +68,14 @@ void t.test('the official client continues its conversation, and still gets ques
 	t.equal(await conversationOf(next, asked.run_id), conversation)
 })
 
-void t.test('only its owner can continue a session, and nobody one that has ended', async (t) => {
+void t.test('only its owner can continue a session, and an ended one cannot be continued', async (t) => {
 	const start = await restartable(t)
 	const first = await start()
-	const [mine, other, revoked] = [await makeToken(first, '*'), await makeToken(first, '*'), await makeToken(first, '*')]
+	const [mine, other, revoked] = [
+		await addToken(first, ['*']),
+		await addToken(first, ['*']),
+		await addToken(first, ['*']),
+	]
 	const kept = await openRaw(first, mine.token)
 	const local = await openRaw(first)
 	const ended = await openRaw(first, mine.token)
@@ -119,7 +124,7 @@ void t.test('a session whose client info is large ends with the gateway', async 
 	t.equal(await statusOf(await start(), opened.headers.get('mcp-session-id') ?? ''), 404)
 })
 
-void t.test('a session that its client leaves unused for too long after a restart ends', async (t) => {
+void t.test('a session that its client does not use for idle_timeout_s after a restart ends', async (t) => {
 	const start = await restartable(t, '{max_sessions: 400, idle_timeout_s: 1}')
 	const first = await start()
 	const sessions = await Promise.all(Array.from({ length: 190 }, () => openRaw(first)))

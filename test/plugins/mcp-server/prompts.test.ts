@@ -6,10 +6,11 @@ import {
 import type { LoggingMessageNotification } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
 import { openClientLog } from '../../../plugins/mcp-server/client-log.ts'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { addSkill, installSkill, programText, skillText } from '../../support/skills.ts'
 import { eventually } from '../../support/wait.ts'
-import { config, connect, makeToken } from './client.ts'
+import { config, connect } from './client.ts'
 
 const gateway = await startGateway({
 	config: `${config}default_provider: plain\nproviders: {plain: {kind: offline}}\n`,
@@ -138,7 +139,7 @@ void t.test('a client gets the log of its runs, at its level', async (t) => {
 })
 
 void t.test('a session does not offer what its token does not allow', async (t) => {
-	const reader = await connect(t, gateway, { token: (await makeToken(gateway, 'agents:read')).token })
+	const reader = await connect(t, gateway, { token: (await addToken(gateway, ['agents:read'])).token })
 	const { prompts, completions, logging } = reader.client.getServerCapabilities() ?? {}
 	t.match([prompts, completions, logging], [{}, {}, undefined])
 	t.same(
@@ -147,7 +148,7 @@ void t.test('a session does not offer what its token does not allow', async (t) 
 		'no program, which requires a run',
 	)
 	await t.rejects(reader.client.getPrompt({ name: 'cleo/double', arguments: { n: '1' } }), { code: -32602 })
-	const runner = await connect(t, gateway, { token: (await makeToken(gateway, 'runs:write')).token })
+	const runner = await connect(t, gateway, { token: (await addToken(gateway, ['runs:write'])).token })
 	const offered = runner.client.getServerCapabilities() ?? {}
 	t.strictSame(
 		[offered.prompts, offered.completions, offered.resources, offered.logging],

@@ -8,11 +8,12 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import t from 'tap'
 import type { Test } from 'tap'
 import { withoutContent } from '../../../plugins/mcp-server/messages.ts'
+import { addToken } from '../../support/add.ts'
 import { send, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { eventually } from '../../support/wait.ts'
-import { connect, initialize, makeToken, openRaw, openStream, post } from './client.ts'
+import { connect, initialize, openRaw, openStream, post } from './client.ts'
 
 const model = await startManualModel()
 t.teardown(() => model.stop())
@@ -44,7 +45,7 @@ const limited = await start(t, '{max_sessions: 4, max_wait_s: 1}')
 
 void t.test('a session offers what the scopes of its token allow', async (t) => {
 	const of = async (...scopes: string[]) => {
-		const { token } = await makeToken(shared, ...scopes)
+		const { token } = await addToken(shared, scopes)
 		const { client, call } = await connect(t, shared, { token })
 		return { call, client, tools: (await client.listTools()).tools.map(({ name }) => name) }
 	}
@@ -60,7 +61,7 @@ void t.test('a session offers what the scopes of its token allow', async (t) => 
 	await t.rejects(writes.client.readResource({ uri: 'svc://agents/ada/history' }))
 	t.equal((await of('*')).tools.length, 8)
 
-	const { token } = await makeToken(shared, 'events:read')
+	const { token } = await addToken(shared, ['events:read'])
 	const refused = await post(shared, initialize, { token })
 	t.equal(refused.status, 403)
 	t.match(refused.body, { code: 'forbidden', message: /agents:read or runs:write/ })
@@ -74,7 +75,7 @@ void t.test('a session requires a valid token unless the caller is local and of 
 	t.match(remote.headers.get('www-authenticate'), /^Bearer/)
 	t.equal((await from({}, 'svc_wrong')).status, 401)
 	t.equal((await from({ origin: 'https://evil.example' })).status, 401)
-	const { token } = await makeToken(shared, '*')
+	const { token } = await addToken(shared, ['*'])
 	t.equal((await from({ origin: 'https://evil.example' }, token)).status, 403, 'a page of another host')
 	t.equal((await from({ origin: 'null' }, token)).status, 403)
 	t.equal((await from({ origin: shared.url }, token)).status, 200)
@@ -110,8 +111,8 @@ void t.test('a client of the old transport gets an error that names the new one'
 })
 
 void t.test('only its owner can use a session', async (t) => {
-	const { token } = await makeToken(shared, '*')
-	const other = (await makeToken(shared, '*')).token
+	const { token } = await addToken(shared, ['*'])
+	const other = (await addToken(shared, ['*'])).token
 	const mine = await openRaw(shared, token)
 	const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
 	for (const thief of [{ token: other }, {}]) {
@@ -261,7 +262,7 @@ void t.test('a client that loses its stream can resume it, and misses nothing', 
 })
 
 void t.test('revoking a token ends its session during a call; the run continues', async (t) => {
-	const { id: token_id, token } = await makeToken(shared, '*')
+	const { id: token_id, token } = await addToken(shared, ['*'])
 	const session = await openRaw(shared, token)
 	const at = { url: shared.url, id: session.id, token }
 	const own = await openStream(at)
@@ -289,7 +290,7 @@ void t.test('a client that ends its session cancels nothing', async (t) => {
 })
 
 void t.test('a caller with too many sessions loses the one that was idle longest', async (t) => {
-	const { token } = await makeToken(limited, '*')
+	const { token } = await addToken(limited, ['*'])
 	const theirs = [await openRaw(limited, token), await openRaw(limited, token)]
 	const mine = [await openRaw(limited), await openRaw(limited)]
 	t.match(await mine[0]?.request('ping'), { result: {} })

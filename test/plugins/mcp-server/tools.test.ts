@@ -1,5 +1,6 @@
 /** What a client does with agents over MCP, by the official client. */
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { add } from '../../support/mcp.ts'
@@ -7,7 +8,7 @@ import { startModelServer } from '../../support/model-server.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
-import { config, connect, makeToken } from './client.ts'
+import { config, connect } from './client.ts'
 
 const model = await startManualModel()
 t.teardown(() => model.stop())
@@ -92,7 +93,7 @@ void t.test('each session has its own conversation; a named one is shared by the
 	t.not(await talk(two, {}), first)
 	const named = await talk(one, { conversation: 'notes' })
 	t.equal(await talk(two, { conversation: 'notes' }), named)
-	const { token } = await makeToken(gateway, 'runs:write')
+	const { token } = await addToken(gateway, ['runs:write'])
 	const stranger = await connect(t, gateway, { token })
 	t.not(await talk(stranger, { conversation: 'notes' }), named, "a caller cannot use another caller's conversation")
 	const read = await one.client.readResource({ uri: `svc://agents/ada/history?conversation=${named}` })
