@@ -8,6 +8,7 @@ import { startManualModel } from '../../support/manual-model.ts'
 import type { ManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
+import { providersAt } from '../../support/providers.ts'
 import { eventually } from '../../support/wait.ts'
 
 export interface Surface {
@@ -37,13 +38,10 @@ export interface Run {
 
 /** The text of gateway.yaml. `settings`: those of the plugin. */
 export function configOf(model: ModelServer, held: ManualModel, settings = 'true'): string {
-	const provider = (name: string, url: string): string =>
-		`  ${name}: {kind: openai, base_url: '${url}', api_key: sk-test, model: ${name}-model}\n`
 	return `server: {shutdown_grace_s: 0}
 plugins: {openai-api: ${settings}}
 default_provider: model
-providers:
-${provider('model', model.url)}${provider('held', held.url)}  offline: {kind: offline}
+${providersAt({ model: model.url, held: held.url })}  offline: {kind: offline}
 `
 }
 

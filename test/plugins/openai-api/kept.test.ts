@@ -9,6 +9,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { contextProbe } from '../../support/context-probe.ts'
+import { runSettings } from '../../support/run-settings.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
@@ -72,23 +73,12 @@ void t.test('the data given to a run is deleted at its end, the rest with the ru
 		t.match(await read(), { status: 'completed', output, usage })
 	}
 
-	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
-	const config: RunSettings = {
-		limits,
-		max_waiting: 10,
-		max_waiting_per_agent: 100,
-		max_waiting_total: 1000,
-		question_ttl_days: 7,
-		approval_ttl_s: 86_400,
-		retention_days: 30,
-		keep_requests: 0,
-	}
 	// By the time in the ids, which can be ahead of the clock if other tests have created many.
 	const made = Number.parseInt(called.id.slice(-32, -20), 16)
-	await tidy({ ...ctx, config }, made + 29 * DAY_MS)
+	await tidy({ ...ctx, config: runSettings }, made + 29 * DAY_MS)
 	await sweep(ctx)
 	t.strictSame([await kept('given'), await kept('openai-response')], [1, 2])
-	await tidy({ ...ctx, config }, made + 31 * DAY_MS)
+	await tidy({ ...ctx, config: runSettings }, made + 31 * DAY_MS)
 	await sweep(ctx)
 	t.strictSame([await kept('given'), await kept('openai-response')], [0, 0])
 	t.equal((await gateway.request('GET', `/v1/responses/${answered.id}`)).status, 404)
