@@ -177,7 +177,7 @@ void t.test('an expired token is renewed once for 50 runs that need it at the sa
 	t.equal(server.mostAtOnce, 1, 'one at a time')
 })
 
-void t.test('a gateway that is killed during a token rotation needs one new login', async (t) => {
+void t.test('a gateway that is killed during a token rotation needs a new login', async (t) => {
 	const server = await startProtectedServer(t, { ttl_s: 1 })
 	const home = makeHome({}, t)
 	const at = (url: string): Pick<TestGateway, 'url' | 'request'> => ({

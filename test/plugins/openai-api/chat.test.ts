@@ -403,7 +403,7 @@ void t.test('a request that the provider refuses is 400; a problem that the oper
 	}
 })
 
-void t.test('listing models and running agents require the scopes of the token', async (t) => {
+void t.test('listing models requires agents:read, running an agent requires runs:write', async (t) => {
 	const tokenFor = async (scope: string): Promise<string> =>
 		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })).body.token
 	const reader = surface.client(await tokenFor('agents:read'))

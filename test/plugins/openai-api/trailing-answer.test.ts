@@ -190,7 +190,7 @@ void t.test('a long answer is shortened in the middle', async (t) => {
 	t.ok(String(answer?.[1]).length < content.length)
 })
 
-void t.test('the offline provider answers such a request', async (t) => {
+void t.test('the offline provider answers a request that ends with an answer', async (t) => {
 	const { choices } = await openai.chat.completions.create({ model: 'off', messages: story })
 	t.match(choices, [{ finish_reason: 'stop', message: { content: /offline provider received/ } }])
 })

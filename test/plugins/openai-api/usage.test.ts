@@ -37,7 +37,7 @@ void t.test('a chat completion has the numbers of the provider', async (t) => {
 	t.strictSame(chunks.at(-1)?.usage, { ...total, ...details })
 })
 
-void t.test('a response has them as well, also when it is read later', async (t) => {
+void t.test('a response has the numbers as well, also when it is read later', async (t) => {
 	const response = await openai.responses.create({ model: 'counting', input: 'Is it?' })
 	t.strictSame(response.usage, {
 		input_tokens: 9,

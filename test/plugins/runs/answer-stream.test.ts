@@ -82,7 +82,7 @@ void t.test('the pieces are the text if isWhole is true', (t) => {
 	t.end()
 })
 
-void t.test('the complete message replaces missing pieces', (t) => {
+void t.test('missing pieces are taken from the complete message', (t) => {
 	const { handle, pieces, answer } = record()
 	handle('model.request')
 	handle('model.stream', { content: 'It is ' })

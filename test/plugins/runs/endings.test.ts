@@ -57,7 +57,7 @@ void t.test('a truncated answer is not continued above the token limit of the ru
 	t.equal(bob.typesOf(run_id).filter((type) => type === 'model.continued').length, 0)
 })
 
-void t.test('repeated calls with the same result add remarks, then end the run', async (t) => {
+void t.test('repeated calls with the same result add remarks, then the run ends with an answer', async (t) => {
 	const again = { tools: [{ name: 'memory_stm_read', arguments: { key: 'none' } }] }
 	model.on('go round', ...Array.from({ length: 6 }, () => again), 'I found no note.')
 	const run_id = await ada.complete('go round')
@@ -72,7 +72,7 @@ void t.test('repeated calls with the same result add remarks, then end the run',
 	t.notOk(model.requests('go round').at(-1)?.tools)
 })
 
-void t.test('an error of invalid arguments quotes them', async (t) => {
+void t.test('the error about invalid arguments quotes them', async (t) => {
 	model.on('write badly', { tools: [{ name: 'memory_stm_read', arguments: '{"key": ada}' }] }, 'Sorry.')
 	await ada.complete('write badly')
 	const result = model.requests('write badly').at(-1)?.messages.at(-1)

@@ -85,7 +85,7 @@ void t.test('an expired question fails its run, and the next run of the conversa
 	t.match(late, { status: 409, body: { code: 'conflict' } })
 })
 
-/** Makes an agent write a short-term writeNote in a conversation. Settles once the run has ended. */
+/** Makes an agent write a short-term note in a conversation. Settles once the run has ended. */
 async function writeNote(ctx: Context, name: string, conversation: string, trigger = 'api'): Promise<void> {
 	const agent = await ctx.use('agents').get(name)
 	const ended = Promise.withResolvers<void>()

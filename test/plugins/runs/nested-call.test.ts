@@ -73,7 +73,7 @@ void t.test('the events of nested calls are between those of the outer call', as
 	t.not(emitted[1]?.[1].call_id, emitted[3]?.[1].call_id)
 })
 
-void t.test('a repeated outer call repeats the unique keys of its nested calls', async (t) => {
+void t.test('a repeated outer call gives each of its nested calls the same unique key again', async (t) => {
 	const keysOf = async (order: number[], run_id?: string): Promise<string[]> => {
 		const seen: string[] = []
 		const spy = primitive('test.spy', (_args, call) => void seen.push(call.key))

@@ -1,4 +1,4 @@
-/** Lists of unfinished runs read an index of their own, not all runs. */
+/** Lists of unfinished runs read a separate index, not all runs. */
 import t from 'tap'
 import { newId } from '../../../core/util/ids.ts'
 import { keys } from '../../../plugins/runs/keys.ts'

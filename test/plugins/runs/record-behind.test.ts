@@ -50,7 +50,7 @@ async function eventsOf(gateway: TestGateway, run_id: string): Promise<string[]>
 	return body.events.map(({ event_type }: { event_type: string }) => event_type)
 }
 
-void t.test('an ended run is completed in its record', async (t) => {
+void t.test('the record of an ended run is completed', async (t) => {
 	const { home, run } = await homeBehind(t, 'hello', 'run.completed')
 	const gateway = await start(t, home)
 	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body

@@ -326,7 +326,7 @@ void t.test(
 	},
 )
 
-void t.test('an error repeats at most 200 characters of the request, and nothing on public paths', async (t) => {
+void t.test('an error repeats at most 200 characters of the request, and nothing of an unknown path', async (t) => {
 	const server = makeServer('http://test.invalid', { ...serverOptions, redactor: openRedactor() })
 	const refuse = ({ params }: { params: { name?: string } }): never => {
 		const name = params.name ?? ''
@@ -413,7 +413,7 @@ void t.test('HTTP responses are not redacted, and name secrets only to callers t
 	t.strictSame(raw.list, [mark], 'the value of the handler is not changed')
 })
 
-void t.test('a line in the pretty format contains no secret', async (t) => {
+void t.test('a line in the pretty format contains no secret, even if the redaction breaks its JSON', async (t) => {
 	const { redactor, addSecret } = open()
 	const lines: string[] = []
 	const write = process.stderr.write.bind(process.stderr)

@@ -257,7 +257,7 @@ void t.test('a writer that takes over in the same process waits for writes of th
 	t.same(typesOf(delivered), ['model.request', 'run.stopped'])
 })
 
-void t.test('the queue of a blocked disk has a bound', async (t) => {
+void t.test('while the disk does not respond, the queue of appends has a bound', async (t) => {
 	const gate = Promise.withResolvers<void>()
 	const { delivered, open } = bench((append) => (append === 1 ? gate.promise : undefined))
 	const log = await open()

@@ -51,7 +51,7 @@ void t.test('a conversation is shortened until its model accepts it, and stays t
 	t.ok(rejections >= 1 && rejections <= 3, `rejections after each run: ${counts.join(' ')}`)
 })
 
-void t.test('a window that the server states stays, also after many answers', async (t) => {
+void t.test('a window that the server states stays valid, also after many answers', async (t) => {
 	const model = await startSmallModel(t, 12_000, () => 'Noted.')
 	const gateway = await startGateway({ config: configOf(model, 'stating') })
 	t.teardown(() => gateway.stop())
@@ -217,7 +217,7 @@ void t.test('a learned limit increases with each answer, and is never below an a
 	t.end()
 })
 
-void t.test('a stated window stays until the settings change or the model accepts more', (t) => {
+void t.test('a stated window stays valid until the settings change or the model accepts more', (t) => {
 	const order = {
 		provider: 'stated',
 		kind: 'openai' as const,

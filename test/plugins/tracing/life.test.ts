@@ -9,6 +9,7 @@ import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
+
 const env = { OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_EXPORTER_OTLP_TIMEOUT: '300' }
 const collectorFor = async (t: Test): Promise<TestCollector> => {
 	const collector = await startCollector()
@@ -176,26 +177,29 @@ void t.test('an unreachable, failing or silent collector does not affect runs', 
 	t.equal(await lastError(), null, 'the reload does not wait for the collector')
 })
 
-void t.test('the environment sets collector and headers; an invalid address switches tracing off', async (t) => {
-	const collector = await collectorFor(t)
-	const gateway = await gatewayFor(t, '{}\n', {
-		OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own/path`,
-		OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=lab%201,authorization=Bearer%20abc',
-	})
-	const ada = await follow(t, gateway, 'ada')
-	const run_id = await ada.complete('hello')
-	await collector.span(({ attributes }) => attributes['svc.run.id'] === run_id)
-	t.match(collector.requests[0], { path: '/own/path', headers: { 'x-tenant': 'lab 1', authorization: 'Bearer abc' } })
+void t.test(
+	'the environment sets collector and headers, or switches tracing off; an invalid address is reported',
+	async (t) => {
+		const collector = await collectorFor(t)
+		const gateway = await gatewayFor(t, '{}\n', {
+			OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own/path`,
+			OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=lab%201,authorization=Bearer%20abc',
+		})
+		const ada = await follow(t, gateway, 'ada')
+		const run_id = await ada.complete('hello')
+		await collector.span(({ attributes }) => attributes['svc.run.id'] === run_id)
+		t.match(collector.requests[0], { path: '/own/path', headers: { 'x-tenant': 'lab 1', authorization: 'Bearer abc' } })
 
-	const other = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: 'not an address' })
-	const { body } = await other.request('GET', '/v1/plugins')
-	t.match(body.find(({ name }: { name: string }) => name === 'tracing').last_error, /must be an address/)
-	const off = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SDK_DISABLED: 'true' })
-	const before = collector.requests.length
-	await (await follow(t, off, 'bob')).complete('hello')
-	t.ok(
-		Number.isNaN(await metric(off, 'svc_trace_spans_total{outcome="sent"}')),
-		'without tracing there are no metrics of it',
-	)
-	t.equal(collector.requests.length, before)
-})
+		const other = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: 'not an address' })
+		const { body } = await other.request('GET', '/v1/plugins')
+		t.match(body.find(({ name }: { name: string }) => name === 'tracing').last_error, /must be an address/)
+		const off = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SDK_DISABLED: 'true' })
+		const before = collector.requests.length
+		await (await follow(t, off, 'bob')).complete('hello')
+		t.ok(
+			Number.isNaN(await metric(off, 'svc_trace_spans_total{outcome="sent"}')),
+			'without tracing there are no metrics of it',
+		)
+		t.equal(collector.requests.length, before)
+	},
+)

@@ -51,7 +51,7 @@ void t.test('the queue of spans has a bound, and dropped spans are counted', asy
 	t.pass('a span after the end is ignored')
 })
 
-void t.test('the end delivers all queued spans', async (t) => {
+void t.test('closing the tracer delivers all queued spans', async (t) => {
 	const { collector, tracer, reports } = await open(t)
 	endSpans(tracer, 1_200)
 	await tracer[Symbol.asyncDispose]()

@@ -98,7 +98,7 @@ void t.test('deleting a secret deletes all its grants, even if they exceed one c
 	t.equal((await all(place.engine.store, 'value')).length, 1)
 })
 
-void t.test('changed grants change at once which values a model can see', async (t) => {
+void t.test('a change of grants applies at once to the values that a model can see', async (t) => {
 	const { vault, agents } = await open(makePlace(t.testdir({})))
 	const ada = await agents.create({ name: 'ada' })
 	const bob = await agents.create({ name: 'bob' })

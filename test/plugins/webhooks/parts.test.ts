@@ -160,7 +160,7 @@ void t.test('a body with more bytes replaces one with fewer', async (t) => {
 	t.notOk(first.signal.aborted, 'bytes that have arrived meanwhile count')
 })
 
-void t.test('no webhook takes the share of another in the places for bodies', async (t) => {
+void t.test('the slots for reading bodies are shared among webhooks', async (t) => {
 	const clock = clockAt(0)
 	const readers = readersOf(8, clock)
 	const fill = async (id: string): Promise<number> => {
