@@ -177,7 +177,7 @@ void t.test('an upgrade does not begin if its backup fails', async (t) => {
 	t.ok(dataOf(home).equals(before))
 })
 
-void t.test('a read-only home is unchanged', async (t) => {
+void t.test('a gateway does not start with a read-only home, and leaves it unchanged', async (t) => {
 	const { home } = oldHome(t)
 	const before = dataOf(home)
 	if (!makeReadOnly(t, home)) return t.pass('skipped: this user can write everywhere and cannot mount')

@@ -1,4 +1,4 @@
-/** Streams to clients that do not read or disconnect. */
+/** Streams to clients that read nothing, or disconnect. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'

@@ -1,4 +1,4 @@
-/** What a client does with agents over MCP, by the official client. */
+/** The tools for agents, called by the official client. */
 import t from 'tap'
 import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'

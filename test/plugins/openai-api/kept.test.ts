@@ -26,7 +26,7 @@ async function start(
 	return { gateway, ctx, uid: (await ctx.use('agents').get('ada')).uid }
 }
 
-/** Makes a response as after a crash before its end was written. */
+/** Removes the stored end of a response, as if a crash had come before it was written. */
 async function removeEnd({ store }: Context<RunSettings>, uid: string, id: string): Promise<void> {
 	const key = [`agent:${uid}`, 'openai-response', id.slice(-32)] as const
 	const { end: _, ...open } = (await store.get<{ end: unknown }>(key))?.value ?? { end: null }
