@@ -18,6 +18,11 @@ export async function textInput(cli: Pick<Cli, 'cwd' | 'ask'>, name: string): Pr
 	}
 }
 
+/** The text of an argument such as `[prompt...]`: its words, or for a single `-` all of standard input. Throws as `textInput`. */
+export async function textOf(cli: Pick<Cli, 'cwd' | 'ask'>, words: readonly string[]): Promise<string> {
+	return words.length === 1 && words[0] === '-' ? textInput(cli, '-') : words.join(' ')
+}
+
 /** Reads at most the limit, also from something that is not a regular file. */
 async function readFile(path: string, name: string): Promise<Buffer> {
 	try {

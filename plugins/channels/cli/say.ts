@@ -1,6 +1,6 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import { textInput } from '../../../core/cli/text-input.ts'
+import { textOf } from '../../../core/cli/text-input.ts'
 import type { SaidInChat } from '../contract.ts'
 
 export default {
@@ -14,7 +14,7 @@ Examples:
   svc say ada channel:BINDING_ID "The backup of tonight is complete."
   ./report | svc say ada channel:BINDING_ID -`,
 	async run(cli, { agent, conversation, message: words }: { agent: string; conversation: string; message: string[] }) {
-		const content = words.length === 1 && words[0] === '-' ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
+		const content = (await textOf(cli, words)).trimEnd()
 		if (content.trim() === '') throw new CliError('usage', 'the message is empty')
 		const where = path`/v1/agents/${agent}/conversations/${conversation}/messages`
 		const sent = await cli.api.request<SaidInChat>('POST', where, { content })

@@ -5,7 +5,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { deliverIn } from '../../../core/cli/deliver.ts'
 import { answerList } from '../../../core/cli/lists-of-agents.ts'
-import { textInput } from '../../../core/cli/text-input.ts'
+import { textOf } from '../../../core/cli/text-input.ts'
 import { when, whenWithZone } from '../../../core/cli/when.ts'
 import type { Heartbeat, HeartbeatRequest } from '../contract.ts'
 
@@ -56,7 +56,7 @@ Examples:
 				const { cron, every, at } = given
 				if ([cron, every, at].filter((one) => one !== undefined).length !== 1)
 					throw new CliError('usage', 'give one of --cron, --every and --at: when the agent starts')
-				const prompt = words.length === 1 && words[0] === '-' ? await textInput(cli, '-') : words.join(' ')
+				const prompt = await textOf(cli, words)
 				const body = { prompt, ...bodyOf(given) }
 				const made = await cli.api.request<Heartbeat>('POST', path`/v1/agents/${agent}/heartbeats`, body)
 				cli.out.answer(made, (one) => `Added ${one.id}: ${agent} starts next at ${whenWithZone(one.next_at)}.`)
@@ -70,7 +70,7 @@ Examples:
 				cli,
 				{ agent, id, prompt: words = [], ...given }: HeartbeatArguments & { prompt?: string[] } & HeartbeatOptions,
 			) {
-				const prompt = words.length === 1 && words[0] === '-' ? await textInput(cli, '-') : words.join(' ')
+				const prompt = await textOf(cli, words)
 				const body = { ...(prompt !== '' && { prompt }), ...bodyOf(given) }
 				if (Object.keys(body).length === 0)
 					throw new CliError('usage', 'give a prompt, or one of --cron, --every, --at, --timezone and --deliver')

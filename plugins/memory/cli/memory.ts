@@ -4,7 +4,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { count } from '../../../core/cli/count.ts'
-import { textInput } from '../../../core/cli/text-input.ts'
+import { textOf } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { Compaction, Memory, MemoryPage, SearchResult } from '../contract.ts'
 
@@ -59,8 +59,7 @@ Examples:
 			arguments: '<agent> <text...>',
 			options: { '--tag <tag...>': 'what it is about' },
 			async run(cli, { agent, text: words, tag }: { agent: string; text: string[]; tag?: string[] }) {
-				const isInput = words.length === 1 && words[0] === '-'
-				const content = isInput ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
+				const content = (await textOf(cli, words)).trimEnd()
 				const body = { content, ...(tag && { tags: tag }) }
 				const stored = await cli.api.request<Memory>('POST', path`/v1/agents/${agent}/memory`, body)
 				cli.out.answer(stored, ({ id }) => `Stored ${id}.`)

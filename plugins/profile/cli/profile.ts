@@ -1,6 +1,6 @@
 import { path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import { textInput } from '../../../core/cli/text-input.ts'
+import { textOf } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { Profile } from '../contract.ts'
 
@@ -28,8 +28,7 @@ Examples:
 				'--expect <version>': { about: 'fail if the profile has another version', max: Number.MAX_SAFE_INTEGER },
 			},
 			async run(cli, { agent, text: words, expect }: { agent: string; text: string[]; expect?: number }) {
-				const isInput = words.length === 1 && words[0] === '-'
-				const content = isInput ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
+				const content = (await textOf(cli, words)).trimEnd()
 				const body = { content, ...(expect !== undefined && { expected_version: expect }) }
 				const written = await cli.api.request<Profile>('PUT', path`/v1/agents/${agent}/profile`, body)
 				cli.out.answer(written, ({ version }) => `Version ${version}.`)

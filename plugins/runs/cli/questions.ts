@@ -3,7 +3,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inBatches } from '../../../core/cli/in-batches.ts'
 import { pick } from '../../../core/cli/pick.ts'
-import { textInput } from '../../../core/cli/text-input.ts'
+import { textOf } from '../../../core/cli/text-input.ts'
 import { readAnswer } from './read-answer.ts'
 import type { Question } from '../contract.ts'
 import { when } from '../../../core/cli/when.ts'
@@ -41,7 +41,7 @@ Examples:
 			arguments: '<agent> [question] [answer...]',
 			async run(cli, { agent, question: id, answer: words }: { agent: string; question?: string; answer: string[] }) {
 				const asked = await one(cli, agent, id)
-				const answer = words.length > 0 ? await answerOf(cli, words) : await readAnswer(cli, asked)
+				const answer = words.length > 0 ? (await textOf(cli, words)).trimEnd() : await readAnswer(cli, asked)
 				const { question_id } = asked
 				const done = await cli.api.request('POST', path`/v1/agents/${agent}/ask-responses/${question_id}`, { answer })
 				cli.out.answer(done, () => `Answered; follow the run with: svc runs follow ${asked.run_id}`)
@@ -72,8 +72,4 @@ async function one(cli: Cli, agent: string, id: string | undefined): Promise<Que
 		'usage',
 		`${agent} has ${list.length} open questions; give one of these ids: ${list.map((each) => each.question_id).join(', ')}`,
 	)
-}
-
-async function answerOf(cli: Cli, words: string[]): Promise<string> {
-	return words.length === 1 && words[0] === '-' ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
 }

@@ -1,7 +1,7 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { textInput } from '../../../core/cli/text-input.ts'
+import { textOf } from '../../../core/cli/text-input.ts'
 import { runOf, uploaded } from './attach.ts'
 import { startRun } from './follow-run.ts'
 import type { Run } from './run-record.ts'
@@ -51,9 +51,8 @@ Examples:
 	},
 } satisfies Command
 
-/** A single - means standard input. */
 async function promptOf(cli: Cli, words: string[], hasFiles: boolean): Promise<string> {
-	const prompt = words.length === 1 && words[0] === '-' ? await textInput(cli, '-') : words.join(' ')
+	const prompt = await textOf(cli, words)
 	if (prompt.trim() === '' && !hasFiles) throw new CliError('usage', 'the prompt is empty')
 	return prompt
 }
