@@ -1,7 +1,5 @@
 import { Fault } from '../errors.ts'
-
-/** The longest delay of a Node timer; a longer one fires at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+import { TIMER_LIMIT_MS } from '../util/timer-limit.ts'
 
 export interface Deadline {
 	signal: AbortSignal
@@ -24,7 +22,7 @@ export function startDeadline(
 		end()
 	}
 	const late = (): void => abort(new Fault('fetch_timeout', `no complete answer came within ${ms / 1000} s`))
-	const timer = ms === Infinity ? undefined : setTimeout(late, Math.min(ms, LONGEST_TIMER_MS))
+	const timer = ms === Infinity ? undefined : setTimeout(late, Math.min(ms, TIMER_LIMIT_MS))
 	function end(): void {
 		clearTimeout(timer)
 		if (listening.signal.aborted) return

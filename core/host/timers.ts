@@ -1,5 +1,6 @@
 /** The timers of one instance: they end with it, never overlap themselves, and never keep the process alive. */
 import { Fault } from '../errors.ts'
+import { TIMER_LIMIT_MS } from '../util/timer-limit.ts'
 
 export interface TimerOptions {
 	/** Aborts before the instance is released. */
@@ -8,9 +9,8 @@ export interface TimerOptions {
 	call(work: () => unknown): Promise<void>
 }
 
-const TIMER_LIMIT = 1_000
-/** Node turns a longer delay into 1 ms. */
-const MAX_MS = 2 ** 31 - 1
+/** Timers of one plugin at the same time. */
+const PLUGIN_LIMIT = 1_000
 
 export function openTimers({ signal, call }: TimerOptions) {
 	const running = new Set<Promise<void>>()
@@ -20,10 +20,10 @@ export function openTimers({ signal, call }: TimerOptions) {
 	})
 
 	const start = (ms: number, work: () => unknown, repeats: boolean): (() => void) => {
-		if (!Number.isInteger(ms) || ms < 1 || ms > MAX_MS)
-			throw new Fault('plugin_invalid', `a timer needs a whole number of milliseconds from 1 to ${MAX_MS}, not ${ms}`)
-		if (stops.size >= TIMER_LIMIT)
-			throw new Fault('plugin_invalid', `a plugin has at most ${TIMER_LIMIT} timers; end some before you start others`)
+		if (!Number.isInteger(ms) || ms < 1 || ms > TIMER_LIMIT_MS)
+			throw new Fault('plugin_invalid', `a timer needs a whole number of milliseconds from 1 to ${TIMER_LIMIT_MS}, not ${ms}`)
+		if (stops.size >= PLUGIN_LIMIT)
+			throw new Fault('plugin_invalid', `a plugin has at most ${PLUGIN_LIMIT} timers; end some before you start others`)
 		let timer: NodeJS.Timeout | undefined
 		const stop = (): void => {
 			clearTimeout(timer)

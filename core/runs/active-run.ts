@@ -19,6 +19,7 @@ import type {
 	ToWorker,
 	Usage,
 } from '../protocol.ts'
+import { TIMER_LIMIT_MS } from '../util/timer-limit.ts'
 import { checkCall, checkEvent, checkOutcome, spentIn } from './check-message.ts'
 import type { AssignedRun, Assignment } from './run-thread.ts'
 
@@ -60,8 +61,6 @@ export interface ActiveRunOptions {
 
 /** The longest wait for a thread to accept the run. Even on a busy machine, threads start in a tenth of this. */
 const TAKE_LIMIT_MS = 30_000
-/** The longest delay of a timer; about 24 days. */
-const TIMER_LIMIT_MS = 2 ** 31 - 1
 
 export class ActiveRun implements RunHandle, AssignedRun {
 	readonly run_id: string

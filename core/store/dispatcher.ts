@@ -6,6 +6,7 @@ import { addAbortListener } from 'node:events'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import { Heap } from '../util/heap.ts'
+import { TIMER_LIMIT_MS } from '../util/timer-limit.ts'
 import { invalid, isName, maxNameBytes } from './keys.ts'
 import type { Job, Lease, RunQueue } from './ports.ts'
 
@@ -58,8 +59,6 @@ interface WaitingJob extends Pick<Recovered, 'place' | 'id' | 'attempt'> {
 
 /** While jobs wait, a claimer at its limit reads `max` again at this interval: the limit may have been raised. */
 const limitPollMs = 200
-/** The longest delay of a Node timer. */
-const longestTimerMs = 2 ** 31 - 1
 
 export interface Dispatcher {
 	queue: RunQueue
@@ -85,7 +84,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 	const wait = (job: WaitingJob, delayMs: number): void => {
 		if (delayMs > 0) {
 			if (closed) return
-			const part = Math.min(Math.ceil(delayMs), longestTimerMs)
+			const part = Math.min(Math.ceil(delayMs), TIMER_LIMIT_MS)
 			const timer = setTimeout(() => {
 				delayTimers.delete(timer)
 				wait(job, delayMs - part)

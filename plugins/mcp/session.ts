@@ -20,6 +20,7 @@ import { isFault, messageOf } from '../../core/errors.ts'
 import { within } from '../../core/util/deadline.ts'
 import { during } from '../../core/util/during.ts'
 import { onAbort } from '../../core/util/on-abort.ts'
+import { TIMER_LIMIT_MS } from '../../core/util/timer-limit.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { BoundedFetch } from './http.ts'
 import { otherRevision } from './revision.ts'
@@ -78,8 +79,6 @@ const NAME_LIMIT = 8_192
 const INSTRUCTIONS_LIMIT = 64 * 1024
 /** The protocol's error code for a refused sampling request. */
 const REFUSED = -1
-/** The longest timeout that the SDK accepts. Calls have their own deadlines. */
-const NEVER_MS = 2 ** 31 - 1
 const PAGES = 50
 const TOOLS = 1_000
 
@@ -245,7 +244,7 @@ async function connect(
 		callTool: (tool, args, { signal: stop, onprogress }) =>
 			during(stop, (own) =>
 				client.request({ method: 'tools/call', params: { name: tool, arguments: args } }, ResultSchema, {
-					timeout: NEVER_MS,
+					timeout: TIMER_LIMIT_MS, // the SDK requires a timeout; calls have their own deadlines
 					signal: own,
 					onprogress,
 				}),

@@ -1,5 +1,6 @@
 /** Rate limits of outgoing messages: per chat, and for all chats of a channel. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { TIMER_LIMIT_MS } from '../../../core/util/timer-limit.ts'
 import type { ChatKind } from '../adapter.ts'
 import type { LiveChannel } from '../parts.ts'
 import { chatKey } from './chat-queues.ts'
@@ -67,9 +68,7 @@ export function openPace() {
 	}
 }
 
-/** The longest delay of a timer. Callers repeat a longer wait. */
-const TIMER_LIMIT_MS = 2 ** 31 - 1
-
+/** Callers repeat a wait that is longer than a timer's limit. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
 	await sleep(Math.min(ms, TIMER_LIMIT_MS), undefined, { signal, ref: false })
 }

@@ -4,6 +4,7 @@ import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { onAbort } from '../../../core/util/on-abort.ts'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { Semaphore } from '../../../core/util/semaphore.ts'
+import { TIMER_LIMIT_MS } from '../../../core/util/timer-limit.ts'
 import type { Connection } from '../adapter.ts'
 import type { LiveChannel } from '../parts.ts'
 import type { Registry } from '../registry.ts'
@@ -22,7 +23,6 @@ const CALL_MS = 60_000
 /** The same for optional calls. */
 const OPTIONAL_CALL_LIMIT = 32
 const OPTIONAL_CALL_MS = 5_000
-const TIMER_LIMIT_MS = 2 ** 31 - 1
 const DELETED_LIMIT = 1_000
 
 export function openPlatforms(registry: Registry, signal: AbortSignal) {
