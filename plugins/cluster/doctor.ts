@@ -4,6 +4,7 @@ import type { Check, CheckContext, DoctorFile, Finding } from '../../core/cli/do
 import { isFault } from '../../core/errors.ts'
 import { format } from '../../core/store/format.ts'
 import type { Health } from '../../core/status.ts'
+import { pluralize } from '../../core/util/pluralize.ts'
 import type { ClusterFindings } from './nats/inspect.ts'
 
 const clusterCheck: Check = {
@@ -53,7 +54,7 @@ const clusterCheck: Check = {
 		const health = await (await context.gateway())?.get<Health>('/v1/health')
 		const threads = health?.checks.find(({ name }) => name === 'threads')
 		return ok(
-			`${found.server} answers, ${state.leader} leads, ${replicas} ${replicas === 1 ? 'copy' : 'copies'}; ${holder}; gateways: ${members.join(', ') || 'none'}${threads ? `; threads: ${threads.message}` : ''}`,
+			`${found.server} answers, ${state.leader} leads, ${pluralize(replicas, 'copy', 'copies')}; ${holder}; gateways: ${members.join(', ') || 'none'}${threads ? `; threads: ${threads.message}` : ''}`,
 		)
 	},
 }

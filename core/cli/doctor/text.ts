@@ -1,6 +1,6 @@
 /** The report as text. */
 import type { Style } from '../contract.ts'
-import { count } from '../count.ts'
+import { pluralize } from '../../util/pluralize.ts'
 import type { Report, Result } from './doctor.ts'
 
 const signs = { ok: ['good', '✓'], note: ['dim', '•'], warning: ['warn', '!'], error: ['bad', '✗'] } as const
@@ -26,9 +26,9 @@ export function textOf({ checks, summary, fixed }: Report, style: Style): string
 
 function verdict({ error, warning, note }: Report['summary'], style: Style): string {
 	const counted = [
-		error > 0 && style.bad(count(error, 'error')),
-		warning > 0 && style.warn(count(warning, 'warning')),
-		note > 0 && count(note, 'note'),
+		error > 0 && style.bad(pluralize(error, 'error')),
+		warning > 0 && style.warn(pluralize(warning, 'warning')),
+		note > 0 && pluralize(note, 'note'),
 	].filter((part) => part !== false)
 	return counted.length > 0 ? counted.join(', ') : style.good('No problems found.')
 }

@@ -7,7 +7,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
-import { count } from '../../../core/cli/count.ts'
+import { pluralize } from '../../../core/util/pluralize.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { when } from '../../../core/cli/when.ts'
@@ -159,7 +159,7 @@ Examples:
 				await consent(
 					cli,
 					options,
-					`Delete the ${platformOf(type)} channel ${id} with ${count(bindings.length, 'chat')}?`,
+					`Delete the ${platformOf(type)} channel ${id} with ${pluralize(bindings.length, 'chat')}?`,
 				)
 				const removed = await cli.api.request('DELETE', path`/v1/channels/${id}`)
 				cli.out.answer(removed, () => `Deleted ${id}.`)

@@ -3,9 +3,10 @@ import { isFault, messageOf } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { Attachment } from '../../../core/protocol.ts'
 import { Late, within } from '../../../core/util/deadline.ts'
+import { pluralize } from '../../../core/util/pluralize.ts'
 import { unlessAborted } from '../../../core/util/unless-aborted.ts'
 import type { Connection, IncomingFile } from '../adapter.ts'
-import { count, texts } from './texts.ts'
+import { texts } from './texts.ts'
 
 export interface LoadedFiles {
 	attachments: Attachment[]
@@ -53,7 +54,7 @@ export async function loadFiles({ use }: Pick<Context, 'use'>, loading: Loading)
 		}
 	}
 	const skipped = more_files + files.length - taken
-	if (skipped > 0) loaded.lines.push(texts.lost(count(skipped, 'more file'), 'too many files'))
+	if (skipped > 0) loaded.lines.push(texts.lost(pluralize(skipped, 'more file'), 'too many files'))
 	return loaded
 
 	async function loadFile({ ref, name, media_type, seconds, size = 0 }: IncomingFile, max_bytes: number) {

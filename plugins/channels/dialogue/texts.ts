@@ -1,5 +1,6 @@
 /** Texts of the gateway itself in chats, as Markdown, and its notes for models. */
 import { excerpt } from '../../../core/util/excerpt.ts'
+import { pluralize } from '../../../core/util/pluralize.ts'
 import type { WireError } from '../../../core/errors.ts'
 import type { AnswerFile, OpenQuestion, RunRecord } from '../../runs/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
@@ -30,7 +31,7 @@ export const texts = {
 		const now = names.slice(0, TOOLS_SHOWN).map((name) => code(excerpt(oneLine(name), NAME_LIMIT)))
 		const more = names.length - now.length
 		if (more > 0) now.push(`${more} more`)
-		const ended = done === 0 ? [] : [`${count(done, 'call')} done`]
+		const ended = done === 0 ? [] : [`${pluralize(done, 'call')} done`]
 		return `Working: ${[...now, ...ended].join(', ')} …`
 	},
 	nothingToStop: 'There is nothing to stop.',
@@ -51,8 +52,8 @@ export const texts = {
 	noUsage: 'Usage is not counted: the plugin `usage` is switched off.',
 	context: (at: { tokens: number; budget: number; turns: number }): string =>
 		`The next request takes about ${at.tokens.toLocaleString('en')} of ${at.budget.toLocaleString('en')} tokens, ` +
-		`with ${count(at.turns, 'earlier turn')}.`,
-	compacting: (turns: number): string => `Summarizing ${count(turns, 'turn')}.`,
+		`with ${pluralize(at.turns, 'earlier turn')}.`,
+	compacting: (turns: number): string => `Summarizing ${pluralize(turns, 'turn')}.`,
 	notCompacted: (why: string): string => `Not summarized: ${literal(excerpt(why, ERROR_LIMIT))}`,
 	model: (at: { provider: string; model: string; isChanged: boolean; instead_of?: string }): string =>
 		(at.instead_of === undefined ? '' : `${code(at.instead_of)} is not set up. `) +
@@ -141,14 +142,9 @@ function question({ kind, question: text, options = [] }: Omit<OpenQuestion, 'qu
 	return `${asked}\n\n${list}\n\nAnswer with a number, or in your own words.`
 }
 
-/** `1 turn`, `2 turns`. */
-export function count(n: number, one: string): string {
-	return `${n} ${n === 1 ? one : `${one}s`}`
-}
-
 function counted({ calls, input_tokens, output_tokens, cost }: Counted): string {
 	const tokens = `${input_tokens.toLocaleString('en')} tokens in, ${output_tokens.toLocaleString('en')} out`
-	return `${count(calls, 'model call')}, ${tokens}${cost === null ? '' : `, cost ${cost.toFixed(2)}`}`
+	return `${pluralize(calls, 'model call')}, ${tokens}${cost === null ? '' : `, cost ${cost.toFixed(2)}`}`
 }
 
 function bytes(count: number): string {

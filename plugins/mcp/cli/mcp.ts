@@ -3,7 +3,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { answerList } from '../../../core/cli/lists-of-agents.ts'
-import { count } from '../../../core/cli/count.ts'
+import { pluralize } from '../../../core/util/pluralize.ts'
 import { changesText } from './changes.ts'
 import { signIn } from './login.ts'
 import { mcpRequest, relativePaths } from './request.ts'
@@ -132,7 +132,7 @@ Examples:
 					return cli.out.answer(before, ({ name }) => `${name} has no tools that are held back.`)
 				const where = path`/v1/agents/${agent}/mcp/${before.id}/accept`
 				const after = await cli.api.request<McpServerDetails>('POST', where, { digests })
-				cli.out.answer(after, ({ name }) => `Accepted ${count(digests.length, 'definition')} of ${name}.`)
+				cli.out.answer(after, ({ name }) => `Accepted ${pluralize(digests.length, 'definition')} of ${name}.`)
 			},
 		},
 		enable: {
@@ -201,6 +201,6 @@ async function consented(
 	if (!yes && (cli.out.json || !cli.ask.canAsk))
 		throw new CliError('usage', 'this is not a terminal: give the --digest of each definition to accept, or --yes')
 	cli.out.write(`${await changesText(held, cli.out.style)}\n\n`)
-	await consent(cli, { yes }, `Let ${agent} use ${count(held.length, 'tool')} of ${name}, as shown above?`)
+	await consent(cli, { yes }, `Let ${agent} use ${pluralize(held.length, 'tool')} of ${name}, as shown above?`)
 	return held.map((one) => one.digest)
 }

@@ -3,7 +3,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { count } from '../../../core/cli/count.ts'
+import { pluralize } from '../../../core/util/pluralize.ts'
 import { textOf } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { Compaction, Memory, MemoryPage, SearchResult } from '../contract.ts'
@@ -103,7 +103,7 @@ Examples:
 				cli.out.answer(ended, ({ memories_after, merged }) => {
 					if (memories_after === null) return `Compaction ${ended.status}.`
 					if (unchanged) return `Nothing to merge: ${agent} has ${memoriesOf(memories_after)} as before.`
-					return `Merged ${count(merged, 'group')}: ${memoriesOf(memories_before)} before, ${memories_after} now.`
+					return `Merged ${pluralize(merged, 'group')}: ${memoriesOf(memories_before)} before, ${memories_after} now.`
 				})
 				if (ended.status === 'failed') throw new CliError('failed', `nothing was changed: ${ended.error}`)
 				if (!unchanged) cli.out.note(`To undo it: svc memory undo ${agent}`)
@@ -158,4 +158,4 @@ async function endOf(cli: Cli, agent: string, id: string): Promise<Compaction> {
 	}
 }
 
-const memoriesOf = (n: number): string => count(n, 'memory', 'memories')
+const memoriesOf = (n: number): string => pluralize(n, 'memory', 'memories')

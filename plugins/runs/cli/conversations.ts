@@ -2,7 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
-import { count } from '../../../core/cli/count.ts'
+import { pluralize } from '../../../core/util/pluralize.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { ContextReport } from '../contract.ts'
@@ -77,7 +77,7 @@ Examples:
 								'Nothing yet.',
 							),
 							`${tokens} of ${budget} tokens.`,
-							...(summary ? [`Summary of ${count(summary.turns, 'turn')}:`, summary.text] : []),
+							...(summary ? [`Summary of ${pluralize(summary.turns, 'turn')}:`, summary.text] : []),
 						].join('\n'),
 				)
 			},
@@ -89,7 +89,7 @@ Examples:
 				const conversation = given ?? (await newest(cli, agent))
 				const where = path`/v1/agents/${agent}/conversations/${conversation}/compact`
 				const started = await cli.api.request<{ turns: number }>('POST', where)
-				cli.out.answer(started, ({ turns }) => `Summarizing ${count(turns, 'turn')}.`)
+				cli.out.answer(started, ({ turns }) => `Summarizing ${pluralize(turns, 'turn')}.`)
 				cli.out.note(`To see the summary: svc conversations context ${agent}`)
 			},
 		},

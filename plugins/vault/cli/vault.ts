@@ -1,7 +1,7 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import { count } from '../../../core/cli/count.ts'
+import { pluralize } from '../../../core/util/pluralize.ts'
 import { secretInput } from '../../../core/cli/secret-input.ts'
 import { storeSecret } from '../../../core/cli/store-secret.ts'
 import type { StoredSecret } from '../../../core/cli/store-secret.ts'
@@ -74,7 +74,7 @@ Examples:
 			async run(cli, { ...options }: { yes?: boolean }) {
 				await consent(cli, options, 'Create a new keys/vault.key? Earlier backups need a copy of the current one.')
 				const rotated = await cli.api.request<{ secrets: number }>('POST', '/v1/vault/rotate-key')
-				cli.out.answer(rotated, ({ secrets }) => `Changed the master key of ${count(secrets, 'secret')}. Back it up.`)
+				cli.out.answer(rotated, ({ secrets }) => `Changed the master key of ${pluralize(secrets, 'secret')}. Back it up.`)
 			},
 		},
 		reset: {
@@ -88,7 +88,7 @@ Examples:
 				cli.out.answer(
 					reset,
 					({ secrets }) =>
-						`Deleted ${count(secrets, 'secret')}. Back up the key, and store the secrets again: svc vault set NAME`,
+						`Deleted ${pluralize(secrets, 'secret')}. Back up the key, and store the secrets again: svc vault set NAME`,
 				)
 			},
 		},

@@ -1,4 +1,0 @@
-/** `1 memory`, `2 memories`. */
-export function count(n: number, one: string, many = `${one}s`): string {
-	return `${n} ${n === 1 ? one : many}`
-}
