@@ -1,14 +1,8 @@
 /** Cuts a text into parts that fit into one message of a format. */
 import type { Format } from '../adapter.ts'
 import { convert, escape, lengthOf } from './markup.ts'
-import { nextPiece } from './split.ts'
-import type { SplitPosition } from './split.ts'
-
-export interface MessagePart {
-	text: string
-	/** Where the next part begins. */
-	next: SplitPosition
-}
+import { nextMarkdownPart } from './split.ts'
+import type { MessagePart, SplitPosition } from './split.ts'
 
 /** If no conversion fits in this limit, the text is sent unconverted. */
 const MIN_ROOM = 64
@@ -21,10 +15,10 @@ const ESCAPED_BYTES = 6
 export async function nextPart(source: string, from: SplitPosition, format: Format): Promise<MessagePart> {
 	const { markup, max_length } = format
 	for (let room = max_length; ;) {
-		const piece = nextPiece(source, from, room)
-		const text = markup === 'markdown' ? piece.text : await convert(piece.text, markup)
+		const part = nextMarkdownPart(source, from, room)
+		const text = markup === 'markdown' ? part.text : await convert(part.text, markup)
 		const excess = excessOf(text, format)
-		if (excess <= 1 && (markup === 'markdown' || text.trim() !== '')) return { text, next: piece.next }
+		if (excess <= 1 && (markup === 'markdown' || text.trim() !== '')) return { text, next: part.next }
 		// Nothing is visible, as for an empty list, or table columns need more room.
 		if (text.trim() === '' || room < MIN_ROOM)
 			return asWritten(source, from, { ...format, max_length: Math.min(room, max_length) })
@@ -44,6 +38,6 @@ function asWritten(
 	{ markup, max_length, max_bytes = Infinity }: Format,
 ): MessagePart {
 	const bytes = Math.floor(max_bytes / (markup === 'html' ? ESCAPED_BYTES : UNIT_BYTES))
-	const piece = nextPiece(source, from, Math.max(Math.min(max_length, bytes), 1))
-	return { text: markup === 'html' ? escape(piece.text) : piece.text, next: piece.next }
+	const part = nextMarkdownPart(source, from, Math.max(Math.min(max_length, bytes), 1))
+	return { text: markup === 'html' ? escape(part.text) : part.text, next: part.next }
 }

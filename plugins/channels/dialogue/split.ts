@@ -17,7 +17,7 @@ export interface SplitPosition {
 	fence: Fence | null
 }
 
-export interface Piece {
+export interface MessagePart {
 	/** Empty if only white space remains. */
 	text: string
 	/** Where the next part begins. */
@@ -38,12 +38,12 @@ const CLUSTER_WINDOW = 64
  * line, a sentence, a space, or between two graphemes. Drops only white space at the cuts. A code block that is cut is closed
  * before the cut and reopened after it. Reads only about `limit` code units.
  */
-export function nextPiece(text: string, from: SplitPosition, limit: number): Piece {
+export function nextMarkdownPart(text: string, from: SplitPosition, limit: number): MessagePart {
 	for (let place = from; ;) {
 		const offset = place.fence ? place.offset : skipBlankLines(text, place.offset)
-		const piece = cutPiece(text, { offset, fence: place.fence }, limit)
-		if (piece.text !== '' || piece.next.offset >= text.length) return piece
-		place = piece.next
+		const part = cutPart(text, { offset, fence: place.fence }, limit)
+		if (part.text !== '' || part.next.offset >= text.length) return part
+		place = part.next
 	}
 }
 
@@ -68,7 +68,7 @@ export function closeFence(text: string): string {
 	return fence ? `${text}${text.endsWith('\n') ? '' : '\n'}${fence.marker}` : text
 }
 
-function cutPiece(text: string, { offset, fence: wanted }: SplitPosition, limit: number): Piece {
+function cutPart(text: string, { offset, fence: wanted }: SplitPosition, limit: number): MessagePart {
 	// Do not repeat a marker that leaves no room for content.
 	const fence = wanted && 2 * wanted.marker.length + INFO_LIMIT + 2 > limit / 2 ? null : wanted
 	const opening = fence ? `${fence.marker}${fence.info.slice(0, INFO_LIMIT).toWellFormed()}\n` : ''

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { fenceAfter, nextPiece } from '../../../../plugins/channels/dialogue/split.ts'
+import { fenceAfter, nextMarkdownPart } from '../../../../plugins/channels/dialogue/split.ts'
 import type { Fence, SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
 import { assertCpuTime } from '../../../support/cpu-time.ts'
 
@@ -24,18 +24,18 @@ function openAtEnd(text: string): Fence | null {
 	return text.split('\n').reduce<Fence | null>(fenceAfter, null)
 }
 
-/** The visible text, without the fences, which pieces repeat. */
+/** The visible text, without the fences, which parts repeat. */
 function visible(text: string): string {
 	return text.replaceAll(/[\s`~]/g, '')
 }
 
-void t.test('no piece is longer than the limit, or empty, or ends within a code block', async (t) => {
+void t.test('no part is longer than the limit, or empty, or ends within a code block', async (t) => {
 	fc.assert(
 		fc.property(markdown, fc.integer({ min: 32, max: 700 }), (text, limit) => {
-			for (const piece of split(text, limit)) {
-				if (piece.length > limit) throw new Error(`${piece.length} > ${limit}`)
-				if (piece.trim() === '') throw new Error('a piece is blank')
-				if (openAtEnd(piece) !== null) throw new Error(`left open: ${JSON.stringify(piece)}`)
+			for (const part of split(text, limit)) {
+				if (part.length > limit) throw new Error(`${part.length} > ${limit}`)
+				if (part.trim() === '') throw new Error('a part is blank')
+				if (openAtEnd(part) !== null) throw new Error(`left open: ${JSON.stringify(part)}`)
 			}
 		}),
 		{ numRuns: 500 },
@@ -43,15 +43,15 @@ void t.test('no piece is longer than the limit, or empty, or ends within a code 
 	t.pass()
 })
 
-void t.test('only whitespace is lost, and each piece continues the one before', async (t) => {
+void t.test('only whitespace is lost, and each part continues the one before', async (t) => {
 	fc.assert(
 		fc.property(markdown, fc.integer({ min: 200, max: 700 }), (text, limit) => {
 			let shown = ''
 			for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < text.length;) {
-				const { text: piece, next } = nextPiece(text, place, limit)
+				const { text: part, next } = nextMarkdownPart(text, place, limit)
 				if (next.offset <= place.offset) throw new Error('no progress')
 				const opening = place.fence ? `${place.fence.marker}${place.fence.info.slice(0, 32).toWellFormed()}\n` : ''
-				shown += piece.startsWith(opening) ? piece.slice(opening.length) : piece
+				shown += part.startsWith(opening) ? part.slice(opening.length) : part
 				place = next
 			}
 			if (visible(shown) !== visible(text)) throw new Error(`${visible(shown)}\n${visible(text)}`)
@@ -64,17 +64,17 @@ void t.test('only whitespace is lost, and each piece continues the one before', 
 void t.test('no character is cut in two', async (t) => {
 	const family = '👩‍👩‍👧‍👦'
 	for (let limit = 40; limit < 60; limit++) {
-		const pieces = split(family.repeat(20), limit)
+		const parts = split(family.repeat(20), limit)
 		t.ok(
-			pieces.every((piece) => piece.replaceAll(family, '') === ''),
+			parts.every((part) => part.replaceAll(family, '') === ''),
 			`limit ${limit}`,
 		)
 	}
 	const pairs = split('𝕏'.repeat(100), 33)
-	t.ok(pairs.every((piece) => piece.isWellFormed()))
+	t.ok(pairs.every((part) => part.isWellFormed()))
 })
 
-void t.test('a piece ends at a paragraph, else a line, else a sentence, else a space, else anywhere', async (t) => {
+void t.test('a part ends at a paragraph, else a line, else a sentence, else a space, else anywhere', async (t) => {
 	const word = 'word '.repeat(7).trim() // 34
 	t.strictSame(split(`${word}\n\n${word}\n${word}`, 75), [word, `${word}\n${word}`])
 	t.strictSame(split(`${word}\n${word}\nmore of it`, 75), [`${word}\n${word}`, 'more of it'])
@@ -98,10 +98,10 @@ void t.test('a code block is closed and opened again with its language and inden
 	t.equal(nested[2], `~~~~a\n${line}\n${line}\n~~~~\n2. Done`)
 })
 
-void t.test('a piece continues one with another limit', async (t) => {
+void t.test('a part continues one with another limit', async (t) => {
 	const text = `One.\n\n\`\`\`js\n${'let a = 1\n'.repeat(40)}\`\`\`\nEnd`
-	const first = nextPiece(text, { offset: 0, fence: null }, 200)
-	const rest = nextPiece(text, first.next, 4000)
+	const first = nextMarkdownPart(text, { offset: 0, fence: null }, 200)
+	const rest = nextMarkdownPart(text, first.next, 4000)
 	t.match(rest.text, /^```js\nlet a/)
 	t.match(rest.text, /```\nEnd$/)
 	t.equal((first.text + rest.text).match(/let a/g)?.length, 40)
@@ -111,7 +111,7 @@ void t.test('it takes linear time', async (t) => {
 	const shapes = ['a', ' ', '\n', '```\n', '`', 'a\n\n', '.', '~', '👩‍👩‍👧‍👦', '> ', 'e\u0301']
 	for (const shape of shapes) {
 		const [short, long] = [shape.repeat(20_000), shape.repeat(160_000)]
-		// The same amount of text at once and in eight pieces: quadratic time would be eight times as much.
+		// The same amount of text at once and in eight parts: quadratic time would be eight times as much.
 		await assertCpuTime(t, `of ${JSON.stringify(shape)}`, {
 			work: () => split(long, 2000),
 			reference: () => {
@@ -123,13 +123,13 @@ void t.test('it takes linear time', async (t) => {
 	}
 })
 
-/** All pieces. */
+/** All parts. */
 function split(text: string, limit: number): string[] {
-	const pieces: string[] = []
+	const parts: string[] = []
 	for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < text.length;) {
-		const piece = nextPiece(text, place, limit)
-		if (piece.text !== '') pieces.push(piece.text)
-		place = piece.next
+		const part = nextMarkdownPart(text, place, limit)
+		if (part.text !== '') parts.push(part.text)
+		place = part.next
 	}
-	return pieces
+	return parts
 }
