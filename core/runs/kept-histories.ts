@@ -62,12 +62,12 @@ function commonPrefix(a: readonly ChatMessage[], b: readonly ChatMessage[]): num
 	return at
 }
 
-function charactersIn(messages: readonly ChatMessage[]): number {
+/** The approximate memory of messages, in characters. */
+export function charactersIn(messages: readonly ChatMessage[]): number {
 	return messages.reduce((sum, message) => sum + charactersOf(message), 0)
 }
 
-/** The approximate memory of a message, in characters. */
-export function charactersOf(message: ChatMessage): number {
+function charactersOf(message: ChatMessage): number {
 	const { content, role } = message
 	let characters = content.length + OVERHEAD
 	if (role !== 'assistant') return characters

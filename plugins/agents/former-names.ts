@@ -1,6 +1,7 @@
 /** Accepts keys of an agent's config under their former names. */
 import type { Lifecycle, ResponseToolkit } from '@hapi/hapi'
 import type { FieldError } from '../../core/errors.ts'
+import { isObject } from '../../core/util/is-object.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 
 /** Maps former paths to present ones: `{ 'limits.calls': 'limits.steps' }`. The value must have the same meaning under both. */
@@ -60,7 +61,7 @@ function placeOf(config: ConfigTree, path: string, add = false): { parent: Confi
 }
 
 function childOf(value: unknown, key: string): ConfigTree | undefined {
-	if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
-	const child = (value as ConfigTree)[key]
-	return typeof child === 'object' && child !== null && !Array.isArray(child) ? (child as ConfigTree) : undefined
+	if (!isObject(value) || !Object.hasOwn(value, key)) return undefined
+	const child = value[key]
+	return isObject(child) ? child : undefined
 }

@@ -5,6 +5,7 @@ import { checkConfig } from '../../core/host/check-config.ts'
 import { configFile, isAppliedAtStart, readConfig, readText, withoutSecrets } from '../../core/host/config.ts'
 import type { Config, Environment } from '../../core/host/config.ts'
 import { digestOf, readRuntimeFile } from '../../core/process/runtime-file.ts'
+import { isObject } from '../../core/util/is-object.ts'
 import { hideValues } from './hidden-values.ts'
 
 export interface ConfigLocation {
@@ -112,8 +113,7 @@ function currentConfig(place: ConfigLocation): Config {
 
 /** All settings below the sections, by path. A list is one setting. */
 function leavesOf(value: unknown, path = '', found = new Map<string, unknown>()): Map<string, unknown> {
-	const isSection = typeof value === 'object' && value !== null && !Array.isArray(value)
-	if (!isSection) return found.set(path, value)
+	if (!isObject(value)) return found.set(path, value)
 	for (const [key, inner] of Object.entries(value)) leavesOf(inner, path === '' ? key : `${path}.${key}`, found)
 	return found
 }

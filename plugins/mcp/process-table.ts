@@ -25,7 +25,7 @@ const PARALLEL = 16
 /** Undefined if the process has ended, or without /proc. */
 export function markOf(pid: number): ProcessMark | undefined {
 	try {
-		const { state, started } = fieldsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+		const { state, started } = statOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
 		if (state === 'Z') return undefined // a zombie
 		return { pid, started, boot: bootId() }
 	} catch {
@@ -58,12 +58,12 @@ async function readMarked(pid: string): Promise<RunningProcess | undefined> {
 	const start = `${VARIABLE}=`
 	const line = environment.split('\0').find((one) => one.startsWith(start))
 	if (line === undefined) return undefined
-	const { group } = fieldsOf(await readFile(`/proc/${pid}/stat`, 'utf8'))
+	const { group } = statOf(await readFile(`/proc/${pid}/stat`, 'utf8'))
 	return { pid: Number(pid), group, mark: line.slice(start.length) }
 }
 
 /** The second field, the name, is in parentheses and may itself contain parentheses and spaces. */
-function fieldsOf(stat: string): { state: string; group: number; started: string } {
+function statOf(stat: string): { state: string; group: number; started: string } {
 	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 	return { state: fields[0] ?? '', group: Number(fields[2]), started: fields[19] ?? '' }
 }

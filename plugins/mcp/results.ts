@@ -1,6 +1,7 @@
 /** Converts a tool's result to text for a model, and files. The result comes from outside and may contain anything. */
 import { isDeepStrictEqual } from 'node:util'
 import type { ToolFile } from '../../core/plugin.ts'
+import { fieldsOf } from '../../core/util/is-object.ts'
 
 /** Limit of characters of all texts that are compared with structured content. */
 const COMPARED = 1024 * 1024
@@ -156,10 +157,6 @@ function withoutData(value: unknown, sizeOf: (base64: string) => string): unknow
 	const base64 = fields[name]
 	// A value that was already replaced is not base64.
 	return typeof base64 === 'string' && /^[\w+/=\s-]+$/.test(base64) ? { ...fields, [name]: sizeOf(base64) } : value
-}
-
-function fieldsOf(value: unknown): Record<string, unknown> {
-	return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
 function bytesOf(base64: unknown): string {

@@ -1,5 +1,6 @@
 /** The content of a message: text, or parts that are text, images, files and recordings. */
 import { Joi } from '../../core/util/lazy-joi.ts'
+import { fieldsOf } from '../../core/util/is-object.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
 import { paramError } from './errors.ts'
 
@@ -99,10 +100,6 @@ function fileOf(file: Record<string, unknown>, param: string, field: string): At
 /** Clients may send the id of a file instead, which refers to a file on OpenAI's servers. */
 function missing(param: string, field: string): never {
 	throw paramError(param, `${param} lacks ${field}; send the content itself, since the gateway stores no files by id`)
-}
-
-function fieldsOf(value: unknown): Record<string, unknown> {
-	return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
 function textIn(value: unknown): string | undefined {

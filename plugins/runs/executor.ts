@@ -17,7 +17,7 @@ import { unreadableStep } from './journal-step.ts'
 import { keys } from './keys.ts'
 import { aboutRun } from './preamble.ts'
 import { requestKeeper } from './requests.ts'
-import { fieldsOf, inContext } from './run-fields.ts'
+import { logFieldsOf, inContext } from './run-fields.ts'
 import { withRun } from './run-lock.ts'
 import type { RunLock } from './run-lock.ts'
 import { unawaited } from './run-log.ts'
@@ -76,7 +76,7 @@ async function handle(ctx: Context<RunSettings>, run: RunRecord, error: unknown)
 	}
 	// Its thread died, perhaps because of another run. The journal has all finished steps.
 	if (!isFault(error, 'thread_lost') || ctx.gateway.state() === 'draining') throw error
-	ctx.log.warn(fieldsOf(run), 'the thread of a run was lost; the run continues from its journal')
+	ctx.log.warn(logFieldsOf(run), 'the thread of a run was lost; the run continues from its journal')
 	return false
 }
 

@@ -9,7 +9,7 @@ import { end } from './ending.ts'
 import { charge, hasActed, mayHaveFamily } from './family.ts'
 import { completedWith, eventsOfAnswer, withShortReasoning } from './journal.ts'
 import { keys } from './keys.ts'
-import { fieldsOf } from './run-fields.ts'
+import { logFieldsOf } from './run-fields.ts'
 import type { Final, LoggedRun, Work } from './work.ts'
 
 export async function finish(
@@ -39,7 +39,7 @@ export async function finish(
 			const { error, usage, spent = [] } = outcome
 			const answer = error.code === 'model_empty' ? await answerOfFiles(logged) : undefined
 			if (answer) return finish(logged, { status: 'completed', answer, usage, spent })
-			ctx.log.warn({ ...fieldsOf(run), code: error.code }, `a run failed: ${error.message}`)
+			ctx.log.warn({ ...logFieldsOf(run), code: error.code }, `a run failed: ${error.message}`)
 			const { code, message, provider_code, provider_status } = error
 			const provider = { ...(provider_code && { provider_code }), ...(provider_status && { provider_status }) }
 			const payload = { error: message, code, ...provider, usage }

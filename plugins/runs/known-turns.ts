@@ -3,7 +3,7 @@
  * more than the rest of the run. The cache watches the store for turns that are added or deleted.
  */
 import type { ChatMessage } from '../../core/protocol.ts'
-import { charactersOf } from '../../core/runs/kept-histories.ts'
+import { charactersIn } from '../../core/runs/kept-histories.ts'
 import type { Change, Store } from '../../core/store/ports.ts'
 import { AgedMap } from '../../core/util/aged-map.ts'
 import { newestTurns, runOf } from './conversation.ts'
@@ -150,14 +150,14 @@ class KnownConversation {
 	keep(turn: Turn, read: TurnRead): void {
 		if (turn.read) return
 		turn.read = read
-		this.#grow(charactersIn(read))
+		this.#grow(charactersIn(read.messages))
 	}
 
 	/** Drops the turns before this one, which later requests omit. */
 	forgetBefore(turn: Turn): void {
 		let characters = 0
 		for (let { before } = turn; before; { before } = before)
-			characters += TURN + (before.read ? charactersIn(before.read) : 0)
+			characters += TURN + (before.read ? charactersIn(before.read.messages) : 0)
 		turn.before = undefined
 		this.#grow(-characters)
 	}
@@ -188,8 +188,4 @@ class KnownConversation {
 		this.characters += characters
 		this.#changed(this, characters)
 	}
-}
-
-function charactersIn({ messages }: TurnRead): number {
-	return messages.reduce((sum, message) => sum + charactersOf(message), 0)
 }

@@ -1,6 +1,7 @@
 /** Extracts a delivery's id and event type, and checks a time in its payload. Called after the signature was verified. */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { fieldsOf } from '../../core/util/is-object.ts'
 import { TOLERANCE_S } from './schemes.ts'
 import type { Scheme } from './schemes.ts'
 import { isTimely } from './signature.ts'
@@ -24,7 +25,7 @@ export function detailsOf(
 	value: unknown,
 	now: number = Date.now(),
 ): Details {
-	const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+	const fields = fieldsOf(value)
 	if (time_field !== undefined) {
 		const time = fields[time_field]
 		if (typeof time !== 'number' || !isTimely(time, tolerance_s, now))

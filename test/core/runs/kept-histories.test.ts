@@ -1,7 +1,7 @@
 /** A thread receives each message of earlier turns once or twice, and always has the history of an order. */
 import t from 'tap'
 import type { ChatMessage, SentHistory } from '../../../core/protocol.ts'
-import { charactersOf, KeptHistories } from '../../../core/runs/kept-histories.ts'
+import { charactersIn, KeptHistories } from '../../../core/runs/kept-histories.ts'
 
 const message = (content: string): ChatMessage => ({ role: 'user', content })
 const turn = (about: unknown): ChatMessage[] => [
@@ -76,7 +76,7 @@ void t.test('kept histories have a limit, and a removed one is sent again', asyn
 	const conversations = Array.from({ length: 12 }, (_, at) => [message(`${at}`), message(`${at}`.repeat(1024 * 1024))])
 	for (const conversation of [0, 1, 2].flatMap(() => conversations)) {
 		main.send(conversation, (sent) => t.same(thread.receive(sent), conversation))
-		const characters = [...thread.kept.values()].flat().reduce((sum, message) => sum + charactersOf(message), 0)
+		const characters = charactersIn([...thread.kept.values()].flat())
 		t.ok(characters < 7 * 1024 * 1024, `${characters} characters`)
 	}
 	t.ok(thread.received > 4 * 12)
