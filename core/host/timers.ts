@@ -21,7 +21,10 @@ export function openTimers({ signal, call }: TimerOptions) {
 
 	const start = (ms: number, work: () => unknown, repeats: boolean): (() => void) => {
 		if (!Number.isInteger(ms) || ms < 1 || ms > TIMER_LIMIT_MS)
-			throw new Fault('plugin_invalid', `a timer needs a whole number of milliseconds from 1 to ${TIMER_LIMIT_MS}, not ${ms}`)
+			throw new Fault(
+				'plugin_invalid',
+				`a timer needs a whole number of milliseconds from 1 to ${TIMER_LIMIT_MS}, not ${ms}`,
+			)
 		if (stops.size >= PLUGIN_LIMIT)
 			throw new Fault('plugin_invalid', `a plugin has at most ${PLUGIN_LIMIT} timers; end some before you start others`)
 		let timer: NodeJS.Timeout | undefined

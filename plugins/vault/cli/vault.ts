@@ -74,7 +74,10 @@ Examples:
 			async run(cli, { ...options }: { yes?: boolean }) {
 				await consent(cli, options, 'Create a new keys/vault.key? Earlier backups need a copy of the current one.')
 				const rotated = await cli.api.request<{ secrets: number }>('POST', '/v1/vault/rotate-key')
-				cli.out.answer(rotated, ({ secrets }) => `Changed the master key of ${pluralize(secrets, 'secret')}. Back it up.`)
+				cli.out.answer(
+					rotated,
+					({ secrets }) => `Changed the master key of ${pluralize(secrets, 'secret')}. Back it up.`,
+				)
 			},
 		},
 		reset: {
