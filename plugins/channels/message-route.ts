@@ -2,6 +2,7 @@ import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { agentName } from '../shared/agent-name.ts'
+import { conversationId } from '../shared/conversation-id.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Channels } from './contract.ts'
 
@@ -28,7 +29,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 				params: Joi.object({
 					name: agentName,
 					id: aConversation
-						.pattern(/^[\x21-\x7e]{1,400}$/, '1 to 400 printable ASCII characters')
+						.concat(conversationId)
 						.description(
 							'A conversation of the chat, which may be an earlier one. For a chat without messages: `channel:` and the `binding_id`.',
 						),

@@ -3,6 +3,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, statusOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { agentName } from '../shared/agent-name.ts'
+import { conversationId } from '../shared/conversation-id.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { WaitingRequest } from '../auth/contract.ts'
@@ -15,7 +16,6 @@ import { stream } from './stream.ts'
 
 const HISTORY_DEFAULT = 50
 const HISTORY_LIMIT = 1_000
-const SESSION = /^[\x21-\x7e]{1,400}$/
 
 const success = Joi.valid(true).required()
 const params = Joi.object({ name: agentName })
@@ -203,9 +203,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyC
 						.max(HISTORY_LIMIT)
 						.default(HISTORY_DEFAULT)
 						.description('Maximum number of messages; the newest are returned.'),
-					session: Joi.string()
-						.pattern(SESSION, '1 to 400 printable ASCII characters')
-						.description('Id of an earlier session. Default the current one.'),
+					session: conversationId.description('Id of an earlier session. Default the current one.'),
 				}),
 			},
 			response: { status: { 200: conversation } },

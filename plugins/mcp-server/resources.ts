@@ -1,5 +1,6 @@
 /** Resources: histories of agents, and runs. */
 import { Fault } from '../../core/errors.ts'
+import { CONVERSATION_ID } from '../shared/conversation-id.ts'
 import type { McpContext } from './call.ts'
 import { stateOf } from './follow.ts'
 import { page } from './pages.ts'
@@ -8,7 +9,6 @@ import { viewRun } from './views.ts'
 const PAGE = 100
 /** Limit of turns of a history, which has the newest ones. */
 const TURNS = 200
-const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 const JSON_TYPE = 'application/json'
 
 export const resourceTemplates = [
@@ -55,7 +55,7 @@ async function find(ctx: McpContext, uri: string): Promise<unknown> {
 		if (host === 'agents' && what === 'history') {
 			const agent = await ctx.use('agents').get(name)
 			const conversation = searchParams?.get('conversation') ?? undefined
-			if (conversation !== undefined && !CONVERSATION.test(conversation))
+			if (conversation !== undefined && !CONVERSATION_ID.test(conversation))
 				throw new Fault('invalid_request', 'a conversation is 1 to 400 printable ASCII characters')
 			return runs.history(agent, conversation, TURNS)
 		}

@@ -1,6 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { agentName } from '../shared/agent-name.ts'
+import { conversationId } from '../shared/conversation-id.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
@@ -102,11 +103,7 @@ const context = Joi.object({
 	})
 const params = Joi.object({
 	name: agentName,
-	id: Joi.string()
-		.pattern(/^[\x21-\x7e]{1,400}$/, '1 to 400 printable ASCII characters')
-		.required()
-		.description('The `conversation` of a run.')
-		.example(ID),
+	id: conversationId.required().description('The `conversation` of a run.').example(ID),
 })
 const compaction = Joi.object({
 	conversation: Joi.string().required().example('0197a4c2-6938-7609-84ee-295a6b7c8d9e'),

@@ -3,6 +3,7 @@ import type { CustomValidator, State } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { agentName } from '../shared/agent-name.ts'
+import { conversationId } from '../shared/conversation-id.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
@@ -19,7 +20,6 @@ import type { Answer, Question, RunRecord, Runs, RunSettings, RunStatus, StartRe
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
-const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
@@ -249,9 +249,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			validate: {
 				params: Joi.object({ name: agentName }),
 				query: Joi.object({
-					conversation: Joi.string()
-						.pattern(CONVERSATION, '1 to 400 printable ASCII characters')
-						.description('The `conversation` of a run, such as that of a chat or webhook.'),
+					conversation: conversationId.description('The `conversation` of a run, such as that of a chat or webhook.'),
 				}),
 			},
 			response: { status: { 200: Joi.array().items(message) } },
