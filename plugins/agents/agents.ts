@@ -6,6 +6,7 @@ import type { Context } from '../../core/plugin.ts'
 import { agentScope, livenessKey } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import { deleteAll } from '../shared/delete-all.ts'
+import { merge } from '../shared/merge.ts'
 import type { Entry } from '../../core/store/ports.ts'
 import type { AgentConfig, AgentReader, AgentRecord, Agents, AgentsSettings } from './contract.ts'
 import { rulingOn } from './tool-policy.ts'
@@ -126,10 +127,6 @@ function visibleAgents(agents: Agents, caller: AgentLimit): AgentReader {
 			for await (const agent of agents.list()) if (reaches(caller, agent.name)) yield agent
 		},
 	}
-}
-
-function merge(config: AgentConfig, change: Record<string, unknown>): AgentConfig {
-	return Object.fromEntries(Object.entries({ ...config, ...change }).filter(([, value]) => value !== null))
 }
 
 function checkSize(config: AgentConfig): void {

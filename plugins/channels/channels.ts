@@ -5,6 +5,7 @@ import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { invalidField } from '../shared/invalid-field.ts'
+import { merge } from '../shared/merge.ts'
 import { checkAccess, isUnguarded } from './access.ts'
 import type { Bindings } from './bindings.ts'
 import type { Connections } from './connections.ts'
@@ -182,10 +183,6 @@ function view({ id, type, created_at }: ChannelRecord): Channel {
 
 function isTrusted({ scope }: Credentials): boolean {
 	return scope.includes('*')
-}
-
-function merge(config: Record<string, unknown>, change: Record<string, unknown>): Record<string, unknown> {
-	return Object.fromEntries(Object.entries({ ...config, ...change }).filter(([, value]) => value !== null))
 }
 
 function changedKeys(before: ChannelRecord, next: ChannelRecord): string[] {
