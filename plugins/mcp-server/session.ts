@@ -5,6 +5,7 @@ import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
 import { within } from '../../core/util/deadline.ts'
 import { newId, randomText } from '../../core/util/ids.ts'
+import { noValidator } from '../shared/no-validator.ts'
 import { holds } from '../shared/scopes.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Credentials, OpenRequest } from '../auth/contract.ts'
@@ -92,10 +93,7 @@ export class McpSession implements OpenRequest {
 			{
 				capabilities,
 				instructions,
-				// Disabled: the SDK would compile schemas to code, and cache it.
-				jsonSchemaValidator: {
-					getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
-				},
+				jsonSchemaValidator: noValidator,
 			},
 		)
 		// By default, the first request has the id 0, which the SDK's clients cannot cancel.

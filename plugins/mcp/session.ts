@@ -21,6 +21,7 @@ import { within } from '../../core/util/deadline.ts'
 import { during } from '../../core/util/during.ts'
 import { onAbort } from '../../core/util/on-abort.ts'
 import { TIMER_LIMIT_MS } from '../../core/util/timer-limit.ts'
+import { noValidator } from '../shared/no-validator.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { BoundedFetch } from './http.ts'
 import { otherRevision } from './revision.ts'
@@ -174,10 +175,7 @@ async function connect(
 			...(hooks.sample && { sampling: {} }),
 			...(hooks.roots && { roots: {} }),
 		},
-		// Disabled: the SDK would compile the schemas of servers to code.
-		jsonSchemaValidator: {
-			getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
-		},
+		jsonSchemaValidator: noValidator,
 	})
 	let version = ''
 	const setVersion = transport.setProtocolVersion?.bind(transport)
