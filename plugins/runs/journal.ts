@@ -5,6 +5,7 @@ import { usageOf } from '../../core/protocol.ts'
 import type { ChatMessage, EndReason, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
 import type { Journal, RunLog } from './run-log.ts'
 import { inOrderOfCalls, messageOf } from '../../sandbox/context/step-messages.ts'
+import { subagentEvent } from '../shared/subagent-event.ts'
 import type { RunEnding, RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
 
@@ -94,10 +95,8 @@ export function messagesIn({ steps }: Journal): ChatMessage[] {
 }
 
 /** The events of a waiting run when the run it waited for has ended: empty unless that was a sub-agent. */
-export function eventOfChild({ run_id, trigger, status, error }: RunRecord): NewEvent[] {
-	if (trigger !== 'subagent') return []
-	if (status === 'completed') return [{ event_type: 'subagent.completed', payload: { run_id } }]
-	return [{ event_type: 'subagent.failed', payload: { run_id, code: error?.code ?? 'stopped' } }]
+export function eventsOfEnded(run: RunRecord): NewEvent[] {
+	return run.trigger === 'subagent' ? [subagentEvent(run)] : []
 }
 
 /** The result of a call that waited for a run that has now ended. */

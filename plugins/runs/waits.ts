@@ -18,7 +18,7 @@ import { change } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
 import { answerEvents, askedBy, textOf } from './asks.ts'
 import type { Question, RunRecord } from './contract.ts'
-import { eventOfChild, pendingCall, resultOfRun } from './journal.ts'
+import { eventsOfEnded, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
 import { appendWith, readRun } from './records.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
@@ -61,7 +61,7 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 		if (awaited && !isEnded(awaited.status)) return false
 		const resumed = { event_type: 'run.resumed', payload: { reason: 'subagent', run_id } }
 		const result = awaited ? resultOfRun(awaited) : new Fault('not_found', `there is no run "${run_id}" any more`)
-		await giveResult(work, wait.call_id, [resumed, ...(awaited ? eventOfChild(awaited) : [])], result)
+		await giveResult(work, wait.call_id, [resumed, ...(awaited ? eventsOfEnded(awaited) : [])], result)
 		return true
 	}
 	const { question_id } = wait.for
@@ -181,7 +181,7 @@ async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Pr
 			)
 			return { status: 'paused', waits_for: run_id }
 		}
-		reports = eventOfChild(ended)
+		reports = eventsOfEnded(ended)
 		result = resultOfRun(ended)
 	} catch (error) {
 		if (work.log.closed || !isFault(error, 'not_found', 'conflict')) throw error

@@ -4,10 +4,10 @@
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { NewEvent } from '../../core/protocol.ts'
 import type { Entry, Key, LogFilter } from '../../core/store/ports.ts'
 import { hasEvent } from '../shared/log-events.ts'
 import { SerialQueues } from '../shared/serial-queues.ts'
+import { subagentEvent } from '../shared/subagent-event.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 
@@ -55,15 +55,10 @@ async function report(
 	const mayBeReported = value.wait || value.end === 'telling'
 	if (!(mayBeReported && (await isReported(ctx, child, value)))) {
 		rev = await ctx.store.update(key, { ...value, end: 'telling' } satisfies Spawned, rev)
-		const event = eventOf(child)
+		const event = subagentEvent(child)
 		if (!parent || !(await ctx.use('runs').appendEvents(parent, [event]))) await ctx.emit(event, child.agent)
 	}
 	await ctx.store.update(key, { ...value, end: 'told' } satisfies Spawned, rev)
-}
-
-function eventOf({ run_id, status, error }: RunRecord): NewEvent {
-	if (status === 'completed') return { event_type: 'subagent.completed', payload: { run_id } }
-	return { event_type: 'subagent.failed', payload: { run_id, code: error?.code ?? 'stopped' } }
 }
 
 /** Whether the event is in the log of the run that started it, or in that of the agent. */
