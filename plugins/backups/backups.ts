@@ -29,7 +29,7 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 				min_free_mib: config.min_free_mib,
 				signal: ctx.signal,
 			})
-			await emitOrLog(ctx, { event_type: 'backup.created', payload: eventOf(made) })
+			await emitOrLog(ctx, { event_type: 'backup.created', payload: payloadOf(made) })
 			return made
 		} catch (error) {
 			await emitOrLog(ctx, { event_type: 'backup.failed', payload: { trigger, message: messageOf(error) } })
@@ -88,6 +88,6 @@ function isInFuture({ created_at }: BackupInfo): boolean {
 	return Date.parse(created_at) > Date.now()
 }
 
-function eventOf({ id, bytes, records, head, trigger, includes_key }: BackupInfo): Record<string, unknown> {
+function payloadOf({ id, bytes, records, head, trigger, includes_key }: BackupInfo): Record<string, unknown> {
 	return { backup_id: id, bytes, records, head, trigger, includes_key }
 }
