@@ -6,6 +6,7 @@ import type { FieldError } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import { reaches } from '../shared/agent-limit.ts'
 import type { AgentLimit } from '../shared/agent-limit.ts'
+import { AGENT_NAME } from '../shared/agent-name.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import { scoped } from '../shared/scopes.ts'
 import { matches } from '../../core/util/pattern.ts'
@@ -16,8 +17,8 @@ import { namesOf } from './tool-policy.ts'
 
 const PERSONA_LIMIT_BYTES = 10 * 1024
 
-const agentName = Joi.string()
-	.pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+const validName = Joi.string()
+	.pattern(AGENT_NAME)
 	.message('{#label} must be 1 to 64 of A-Z a-z 0-9 - _ . and begin with a letter or digit')
 	.description('Name of the agent.')
 	.example('ada')
@@ -29,7 +30,7 @@ const persona = Joi.string()
 
 const strict = { convert: false } as const
 const shown = Joi.object({
-	name: agentName.required(),
+	name: validName.required(),
 	persona: Joi.string().allow('', null).required(),
 	config: Joi.object().unknown().required(),
 	created_at: Joi.string().isoDate().required(),
@@ -51,7 +52,7 @@ const changed = shown
 	})
 	.id('ChangedAgent')
 const listed = Joi.array().items(
-	Joi.object({ name: agentName.required(), created_at: Joi.string().isoDate().required() }),
+	Joi.object({ name: validName.required(), created_at: Joi.string().isoDate().required() }),
 )
 const detailed = shown
 	.keys({
@@ -70,7 +71,7 @@ const detailed = shown
 		},
 		{ override: true },
 	)
-const params = Joi.object({ name: agentName.required() })
+const params = Joi.object({ name: validName.required() })
 
 export function routes(server: Server, ctx: Context, agents: Agents): void {
 	const skillsOfAgents = (): AgentSkills | undefined =>
@@ -88,7 +89,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			plugins: { auth: { agents: 'checked' }, openapi: { errors: [403, 409] } },
 			ext,
 			validate: {
-				payload: Joi.object({ name: agentName.required(), persona, config })
+				payload: Joi.object({ name: validName.required(), persona, config })
 					.required()
 					.prefs(strict)
 					.example({ name: 'ada', persona: 'You are a careful librarian.', config: { temperature: 0.2 } }),

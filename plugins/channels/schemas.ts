@@ -1,15 +1,12 @@
 /** Schemas of requests about channels, and of the responses. */
 import type { ObjectSchema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
+import { agentId } from '../shared/agent-name.ts'
 
 const REF_LIMIT = 128
 const URL_LIMIT = 2_048
 const SENDERS_LIMIT = 1_000
 
-const agentId = Joi.string()
-	.pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
-	.message('{#label} must be the name of an agent: 1 to 64 of A-Z a-z 0-9 - _ . that begin with a letter or digit')
-	.example('ada')
 const externalId = Joi.string()
 	.pattern(/^[\x20-\x7e]{1,128}$/)
 	.message('{#label} must be 1 to 128 printable ASCII characters')
@@ -119,7 +116,7 @@ export const pairing = Joi.object({
 		.max(64)
 		.description('The code that the bot gave to the chat, in any case.')
 		.example('7K3N9QXM'),
-	agent_id: agentId.description('Name of the agent.'),
+	agent_id: agentId,
 	channel_id: Joi.string().max(64).description('Id of the channel.'),
 	external_chat_id: externalId.description("The platform's id of a chat, or of its container, such as a server."),
 })

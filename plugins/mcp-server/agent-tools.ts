@@ -11,7 +11,7 @@ const RESULTS_DEFAULT = 10
 const RESULTS_LIMIT = 50
 const iso = Joi.string().isoDate()
 
-export const agentName = Joi.string()
+export const agentArgument = Joi.string()
 	.min(1)
 	.max(64)
 	.required()
@@ -58,7 +58,7 @@ const searchMemory: ServedTool = {
 	scope: 'agents:read',
 	service: 'memory',
 	input: Joi.object({
-		agent: agentName,
+		agent: agentArgument,
 		query: Joi.string().min(1).max(QUERY_CHARACTERS).required().description('What you want to know.'),
 		limit: Joi.number().integer().min(1).max(RESULTS_LIMIT).default(RESULTS_DEFAULT),
 	}),

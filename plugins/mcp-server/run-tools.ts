@@ -3,7 +3,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { OpenQuestion, NewMessage, RunRecord, RunStatus } from '../runs/contract.ts'
 import type { ServedTool, CallOutcome } from './call.ts'
-import { agentName } from './agent-tools.ts'
+import { agentArgument } from './agent-tools.ts'
 import { follow, stateOf } from './follow.ts'
 import { run as runSchema, status, viewBriefly, viewRun } from './views.ts'
 import type { RunState } from './views.ts'
@@ -25,7 +25,7 @@ const runAgent: ServedTool = {
 		'Gives an agent a prompt and returns its final answer. The agent works with its own tools and memory. If it asks a question, the result contains that question: answer it with answer_question.',
 	scope: 'runs:write',
 	input: Joi.object({
-		agent: agentName,
+		agent: agentArgument,
 		prompt: Joi.string().min(1).max(PROMPT_BYTES, 'utf8').required().description('What to do; at most 100 KiB.'),
 		conversation: Joi.string()
 			.pattern(/^[A-Za-z0-9._-]{1,64}$/, '1 to 64 of A-Z a-z 0-9 . _ -')
@@ -93,7 +93,7 @@ const listRuns: ServedTool = {
 		'Lists the runs of an agent, newest first, regardless of who started them. Long answers are cut: get_run returns them complete.',
 	scope: 'agents:read',
 	input: Joi.object({
-		agent: agentName,
+		agent: agentArgument,
 		status: status.description('Only runs with this status; paused ones may wait for an answer.'),
 		limit: Joi.number().integer().min(1).max(LIST_LIMIT).default(LIST_DEFAULT),
 		before: Joi.string().max(64).description('Continue after this run_id.'),
@@ -128,7 +128,7 @@ const stopAgent: ServedTool = {
 	title: 'Stop an agent',
 	description: 'Stops every run of an agent, regardless of who started it: active, waiting and paused runs.',
 	scope: 'runs:write',
-	input: Joi.object({ agent: agentName }),
+	input: Joi.object({ agent: agentArgument }),
 	output: Joi.object({ agent: Joi.string().required(), status: Joi.valid('stopped').required() }),
 	annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
 	async run(ctx, args: { agent: string }) {

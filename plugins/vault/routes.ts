@@ -5,6 +5,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { isRedactable } from '../../core/redactor/redactor.ts'
+import { agentId } from '../shared/agent-name.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { VaultService } from './contract.ts'
 import { NAME } from './handles.ts'
@@ -36,12 +37,6 @@ const label = matching(/^[A-Za-z0-9_.-]{1,64}$/, '1 to 64 of A-Z a-z 0-9 _ . -')
 const secretId = Joi.string().required().example('0197a4c2-6a49-771a-95ff-3a6b7c8d9eaf')
 const secretRef = Joi.string().max(128).required().description('Id of the secret, or its name.').example('GITHUB_TOKEN')
 const grantId = Joi.string().required().example('0197a4c2-6b5a-782b-86aa-4b7c8d9eafb0')
-const agentId = matching(
-	/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
-	'the name of an agent: 1 to 64 of A-Z a-z 0-9 - _ . that begin with a letter or digit',
-)
-	.description('Name of the agent.')
-	.example('ada')
 
 const newSecret = Joi.object({
 	name: secretName.description('The name that agents and settings use.').example('GITHUB_TOKEN'),
