@@ -5,13 +5,13 @@ import { Shares } from './shares.ts'
 /** Limits how many tasks run at the same time. Others wait for a place, and their owners take turns. */
 export interface Semaphore {
 	/**
-	 * Acquires a place. Settles with the function that releases it, which may be called again. Urgent callers are served first.
+	 * Waits for a place. Settles with the function that releases it, which may be called again. Urgent callers are served first.
 	 * `owner`: in whose share it counts, such as the uid of an agent. Throws the signal's reason.
 	 */
-	take(signal?: AbortSignal, isUrgent?: boolean, owner?: string): Promise<() => void>
+	acquire(signal?: AbortSignal, isUrgent?: boolean, owner?: string): Promise<() => void>
 	/** The number of waiting callers, of this owner or in all. */
 	waiting(owner?: string): number
-	/** Settles once no place is taken. */
+	/** Settles once no place is in use. */
 	idle(): Promise<void>
 	/** To be called after the number of places has grown. */
 	update(): void
@@ -58,7 +58,7 @@ export function openSemaphore(
 	}
 	let whenIdle: PromiseWithResolvers<void> | undefined
 	return {
-		async take(signal, isUrgent = false, owner = '') {
+		async acquire(signal, isUrgent = false, owner = '') {
 			signal?.throwIfAborted()
 			if (shares.may(owner)) shares.add(owner)
 			else await wait(signal, isUrgent, owner)

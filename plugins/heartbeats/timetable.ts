@@ -48,7 +48,7 @@ export function openTimetable<T>(options: TimetableOptions<T>) {
 	}
 
 	const execute = async (entry: TimetableEntry<T>): Promise<void> => {
-		const release = await slots.take()
+		const release = await slots.acquire()
 		try {
 			if (stopped || entries.get(entry.key) !== entry) return
 			let again: number | undefined

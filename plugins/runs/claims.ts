@@ -85,7 +85,7 @@ async function executeInTurn(
 		do {
 			leave?.()
 			if (isHeld(run_id)) await untilFree(run_id, ctx.signal)
-			leave = await ctx.pool.places.take(ctx.signal, false, uid)
+			leave = await ctx.pool.places.acquire(ctx.signal, false, uid)
 		} while (isHeld(run_id))
 	} catch {
 		// The next instance claims it.

@@ -61,7 +61,7 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 		async call<T>(channel_id: string, make: () => Promise<T>): Promise<T> {
 			const semaphore = slots.get(channel_id) ?? openSemaphore(CALL_LIMIT)
 			if (!deleted.has(channel_id)) slots.set(channel_id, semaphore)
-			const release = await semaphore.take()
+			const release = await semaphore.acquire()
 			try {
 				return await within(CALL_MS, 'the platform', make())
 			} finally {

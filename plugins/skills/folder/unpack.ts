@@ -39,7 +39,7 @@ export function archiveKind(bytes: Uint8Array): 'zip' | 'tar.gz' | undefined {
 export async function unpack(bytes: Buffer, path?: string): Promise<SkillFolder> {
 	const kind = archiveKind(bytes)
 	if (kind === undefined) throw new Fault('skill_invalid', 'this is not an archive; send a .zip or a .tar.gz')
-	const release = await places.take()
+	const release = await places.acquire()
 	try {
 		return await skillIn(kind === 'zip' ? openZip(bytes) : openTar(bytes), path)
 	} finally {

@@ -51,7 +51,7 @@ void t.test('a semaphore gives the reserve to owners other than the one with all
 	const order: string[] = []
 	const held = new Map<string, () => void>()
 	const take = (owner: string, id: string): Promise<void> =>
-		semaphore.take(undefined, false, owner).then((release) => void (order.push(id), held.set(id, release)))
+		semaphore.acquire(undefined, false, owner).then((release) => void (order.push(id), held.set(id, release)))
 	const waits = [take('a', 'a1'), take('a', 'a2'), take('a', 'a3'), take('b', 'b1')]
 	await Promise.all([waits[0], waits[3]])
 	t.strictSame(order, ['a1', 'b1'])

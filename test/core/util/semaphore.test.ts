@@ -4,29 +4,29 @@ import { openSemaphore } from '../../../core/util/semaphore.ts'
 
 void t.test('a limited number hold a place; urgent ones go first, and aborted ones leave the queue', async (t) => {
 	const places = openSemaphore(2)
-	const held = [await places.take(), await places.take()]
+	const held = [await places.acquire(), await places.acquire()]
 	const order: string[] = []
 	const leaving = new AbortController()
 	const waits = [
-		places.take(leaving.signal).catch(() => order.push('left')),
-		places.take().then((release) => (order.push('patient'), release())),
-		places.take(undefined, true).then((release) => (order.push('urgent'), release())),
+		places.acquire(leaving.signal).catch(() => order.push('left')),
+		places.acquire().then((release) => (order.push('patient'), release())),
+		places.acquire(undefined, true).then((release) => (order.push('urgent'), release())),
 	]
 	leaving.abort(new Error('gone'))
 	held[0]?.()
 	held[0]?.() // has no effect
 	await Promise.all(waits)
 	t.strictSame(order, ['left', 'urgent', 'patient'])
-	await t.rejects(places.take(leaving.signal), { message: 'gone' })
+	await t.rejects(places.acquire(leaving.signal), { message: 'gone' })
 	held[1]?.()
-	for (const release of [await places.take(), await places.take()]) release()
+	for (const release of [await places.acquire(), await places.acquire()]) release()
 })
 
 void t.test('a place that is held for too long is released', async (t) => {
 	const places = openSemaphore(1, { hold_ms: 1 })
-	await places.take()
+	await places.acquire()
 	const alive = setInterval(() => {}, 1_000) // the semaphore's timer is unreferenced
-	const release = await places.take()
+	const release = await places.acquire()
 	clearInterval(alive)
 	release()
 	t.pass()
@@ -36,9 +36,9 @@ void t.test('it is idle once no place is held or waited for', async (t) => {
 	const places = openSemaphore(1)
 	await places.idle()
 	const order: string[] = []
-	const release = await places.take()
+	const release = await places.acquire()
 	const idle = places.idle().then(() => order.push('idle'))
-	const next = places.take().then((leave) => (order.push('next'), leave))
+	const next = places.acquire().then((leave) => (order.push('next'), leave))
 	release()
 	;(await next)()
 	await idle
@@ -47,10 +47,10 @@ void t.test('it is idle once no place is held or waited for', async (t) => {
 
 void t.test('all waits with the same signal share one listener, and end when it aborts', async (t) => {
 	const leaving = new AbortController()
-	const { take, waiting } = openSemaphore(1)
-	const release = await take()
-	const waits = [take(leaving.signal), take(leaving.signal), take(leaving.signal)]
-	const stays = take()
+	const { acquire, waiting } = openSemaphore(1)
+	const release = await acquire()
+	const waits = [acquire(leaving.signal), acquire(leaving.signal), acquire(leaving.signal)]
+	const stays = acquire()
 	t.equal(getEventListeners(leaving.signal, 'abort').length, 1)
 	release()
 	const releaseFirst = await waits[0]

@@ -12,12 +12,12 @@ const run = { run_id: 'r1', agent: 'ada', agent_uid: 'u1' } as RunRecord
 /** The context of a gateway whose store fails `failures` times. */
 function context(
 	failures: number,
-	take: () => Promise<() => void> = async () => () => {},
+	acquire: () => Promise<() => void> = async () => () => {},
 	{ signal } = new AbortController(),
 ) {
 	const calls = { reads: 0, jobs: [] as unknown[], errors: 0 }
 	const ctx = {
-		pool: { places: { take } },
+		pool: { places: { acquire } },
 		signal,
 		gateway: { state: () => 'ready' },
 		log: { error: () => void calls.errors++ },
