@@ -1,5 +1,6 @@
 /** Makes text from outside safe to show on a terminal. */
 import { columnsOf } from '../util/columns.ts'
+import { jsonEscape } from '../util/json-escape.ts'
 
 /** The first of the characters that represent colours until output.ts writes them. Other text must not contain them. */
 export const MARKS_AT = 0x10ff00
@@ -30,14 +31,7 @@ export function safe(text: string): string {
 /** JSON in which such characters are escaped as `\\u202e`; a parser reads the same value. `space` as for JSON.stringify. */
 export function safeJson(value: unknown, space?: number): string {
 	const text = JSON.stringify(value ?? null, null, space)
-	return text.replace(ofAll, (character) => (character === '\n' ? character : unitsOf(character)))
-}
-
-function unitsOf(character: string): string {
-	return character
-		.split('')
-		.map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-		.join('')
+	return text.replace(ofAll, (character) => (character === '\n' ? character : jsonEscape(character)))
 }
 
 function escape(text: string, what: RegExp, lines: boolean): string {

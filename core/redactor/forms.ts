@@ -1,3 +1,5 @@
+import { jsonEscape } from '../util/json-escape.ts'
+
 /** Values shorter than this, in UTF-16 code units without surrounding white space, may occur in ordinary text and are not redacted. */
 export const SHORTEST = 8
 /** For example a tool's result in an event in a log line. */
@@ -35,20 +37,19 @@ export function formsOf(value: string): string[] {
 /** Escapes a character that JSON allows unescaped. */
 type Escape = (character: string) => string
 
-const small: Escape = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 const capital: Escape = (character) => `\\u${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
 
 /** The additional escapes of common JSON libraries. */
 const jsonWriters: readonly ((json: string) => string)[] = [
 	(json) => json,
 	// Go
-	(json) => json.replace(/[<>&\u2028\u2029]/g, small),
+	(json) => json.replace(/[<>&\u2028\u2029]/g, jsonEscape),
 	// Python
-	(json) => json.replace(/[^ -~]/g, small),
+	(json) => json.replace(/[^ -~]/g, jsonEscape),
 	// PHP
-	(json) => json.replaceAll('/', '\\/').replace(/[^\0-\x7f]/g, small),
+	(json) => json.replaceAll('/', '\\/').replace(/[^\0-\x7f]/g, jsonEscape),
 	// Java (Gson)
-	(json) => json.replace(/[<>&='\u2028\u2029]/g, small),
+	(json) => json.replace(/[<>&='\u2028\u2029]/g, jsonEscape),
 	// .NET
 	(json) => json.replace(/\\"|[<>&'+`\x7f]|[^\0-\x7f]/g, (found) => capital(found.at(-1) ?? '')),
 ]

@@ -1,6 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import type { CustomHelpers, ErrorReport, ObjectSchema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
+import { isPrintable } from '../../core/util/printable.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
 import type { Auth, AuthSettings, Credentials, TokenInput } from './contract.ts'
@@ -168,7 +169,7 @@ function newTokenRequest(scopeNames: readonly string[]): ObjectSchema {
 		label: Joi.string()
 			.min(1)
 			.max(100)
-			.custom(printable)
+			.custom(checkPrintable)
 			.description('A name that people recognize.')
 			.example('the ticket system'),
 		limits,
@@ -182,8 +183,8 @@ function newTokenRequest(scopeNames: readonly string[]): ObjectSchema {
 }
 
 /** Labels are shown on terminals, which interpret control characters. */
-function printable(text: string, helpers: CustomHelpers): string | ErrorReport {
-	return /[\p{C}\p{Zl}\p{Zp}]/u.test(text) ? helpers.message({ custom: '{#label} must be printable characters' }) : text
+function checkPrintable(text: string, helpers: CustomHelpers): string | ErrorReport {
+	return isPrintable(text) ? text : helpers.message({ custom: '{#label} must be printable characters' })
 }
 
 /** Converts the timestamp to the wire format. joi's check accepts forms that are not an instant, such as 2030-W05. */

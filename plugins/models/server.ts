@@ -2,6 +2,7 @@
 import type { Reply, Request } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
 import type { Fault } from '../../core/errors.ts'
+import { isPrintable } from '../../core/util/printable.ts'
 import { dialects, isKey } from './dialects.ts'
 import type { ServerKind } from './dialects.ts'
 
@@ -106,5 +107,5 @@ function messageIn(body: unknown): string {
 
 /** A name that cannot be displayed cannot be chosen. */
 function isName(name: unknown): name is string {
-	return typeof name === 'string' && /^[^\p{C}\p{Zl}\p{Zp}]{1,256}$/u.test(name)
+	return typeof name === 'string' && name !== '' && name.length <= 256 && isPrintable(name)
 }

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { invalidField } from '../shared/invalid-field.ts'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
 import { isObject } from '../../core/util/is-object.ts'
+import { jsonEscape } from '../../core/util/json-escape.ts'
 import { jsonIn } from '../../core/util/json-in.ts'
 import type { Answer } from './contract.ts'
 
@@ -73,10 +74,5 @@ const UNSEEN = /[\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]|(?!\n)\p{C}
 
 /** Escapes invisible characters, such as those that change the direction of the text. */
 function visible(json: string): string {
-	return json.replaceAll(UNSEEN, (character) =>
-		character
-			.split('')
-			.map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-			.join(''),
-	)
+	return json.replaceAll(UNSEEN, jsonEscape)
 }

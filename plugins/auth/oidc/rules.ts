@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { Fault } from '../../../core/errors.ts'
 import { reaches } from '../../shared/agent-limit.ts'
 import type { Actor } from '../../../core/util/context.ts'
+import { printable } from '../../../core/util/printable.ts'
 import type { Credentials, Needs } from '../contract.ts'
 import type { CallerLimits } from '../limits.ts'
 import { limitsOf, permissionsOf } from '../permissions.ts'
@@ -97,7 +98,11 @@ export function identityOf(
 	claims: Claims,
 ): Omit<Credentials, 'scope' | 'agents' | 'local'> {
 	const label = LABELS.map((name) => claims[name]).find((value) => typeof value === 'string' && value !== '')
-	const actor: Actor = { kind: 'oidc', id: claims.sub, ...(label !== undefined && { label: printable(String(label)) }) }
+	const actor: Actor = {
+		kind: 'oidc',
+		id: claims.sub,
+		...(label !== undefined && { label: printable(String(label)).slice(0, LABEL_LIMIT) }),
+	}
 	const id = `oidc:${hash('sha256', JSON.stringify([claims.iss, claims.sub])).slice(0, 32)}`
 	const limits = rules.find((rule) => rule.limits)?.limits
 	return {
@@ -111,8 +116,4 @@ export function identityOf(
 
 export function noMatchingRule(): Fault {
 	return new Fault('forbidden', 'no rule of auth.oidc matches the claims of your token; an operator can add one')
-}
-
-function printable(text: string): string {
-	return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').slice(0, LABEL_LIMIT)
 }
