@@ -13,7 +13,7 @@ import type { ApprovalAnswer } from './approval-text.ts'
 import { answerEvents, askedBy, resumedEvent } from './asks.ts'
 import { wantedCall } from './call-policy.ts'
 import type { WantedCall } from './call-policy.ts'
-import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, StandingApproval } from './contract.ts'
+import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, PermanentApproval } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { keys } from './keys.ts'
 import { jobOf } from './records.ts'
@@ -24,7 +24,7 @@ import { parseArguments } from './tool-specs.ts'
 import type { Work } from './work.ts'
 
 /** Permanent approvals of one agent. */
-const STANDING_LIMIT = 1_000
+const PERMANENT_LIMIT = 1_000
 
 /** The question for a call. Its id is derived from the call, so a repeated call asks the same question. */
 export function approvalOf({ ctx, run }: Work, call: ToolCallRequest, wanted: WantedCall): Question {
@@ -82,10 +82,10 @@ export async function checkAnswer(
 		case 'approve_always': {
 			const key = keys.approval(agent.uid, digest)
 			if (await store.get(key)) return checked
-			if ((await standingApprovals(store, agent)).length >= STANDING_LIMIT)
+			if ((await permanentApprovals(store, agent)).length >= PERMANENT_LIMIT)
 				throw new Fault(
 					'conflict',
-					`${STANDING_LIMIT} calls of this agent are approved permanently, which is the limit; revoke some, or answer "approve"`,
+					`${PERMANENT_LIMIT} calls of this agent are approved permanently, which is the limit; revoke some, or answer "approve"`,
 				)
 			const value = { tool: tool ?? name, arguments: args ?? {}, approved_at: now() }
 			return { ...checked, ops: [{ key, value }] }
@@ -96,8 +96,8 @@ export async function checkAnswer(
 }
 
 /** Newest first. */
-export async function standingApprovals(store: Store, { uid }: AgentRef): Promise<StandingApproval[]> {
-	const stored = store.list<Omit<StandingApproval, 'approval_id'>>(keys.approvals(uid))
+export async function permanentApprovals(store: Store, { uid }: AgentRef): Promise<PermanentApproval[]> {
+	const stored = store.list<Omit<PermanentApproval, 'approval_id'>>(keys.approvals(uid))
 	const found = await Array.fromAsync(stored, ({ key, value }) => ({ approval_id: key.at(-1) ?? '', ...value }))
 	return found.toSorted((a, b) => (a.approved_at < b.approved_at ? 1 : -1))
 }

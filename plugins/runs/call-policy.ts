@@ -34,7 +34,7 @@ export async function policyOf({ store, use }: Pick<Context, 'store' | 'use'>, a
 		approved: (call_id: string): ApprovedStep | undefined =>
 			journal.steps.find((step): step is ApprovedStep => step.kind === 'approved' && step.call_id === call_id),
 		/** Whether calls with this digest were approved permanently. */
-		isStanding: async (digest: string): Promise<boolean> =>
+		isPermanent: async (digest: string): Promise<boolean> =>
 			(await store.get(keys.approval(agent.uid, digest))) !== undefined,
 	}
 }
@@ -78,7 +78,7 @@ export async function admit(
 	}
 	if (ruling === 'allow') return { status: 'admitted', request, edited: false }
 	const wanted = wantedCall(tool, parseArguments(tool, request.arguments), redactor)
-	if (!(await policy.isStanding(wanted.digest))) return { status: 'asks', wanted }
+	if (!(await policy.isPermanent(wanted.digest))) return { status: 'asks', wanted }
 	return { status: 'admitted', request: { ...request, arguments: JSON.stringify(wanted.arguments) }, edited: false }
 }
 

@@ -126,7 +126,7 @@ export interface Answer {
 }
 
 /** A call that was approved permanently, as the API shows it. */
-export interface StandingApproval {
+export interface PermanentApproval {
 	approval_id: string
 	tool: string
 	arguments: Record<string, unknown>
@@ -433,7 +433,7 @@ export interface Runs {
 	 */
 	answer(agent: AgentRef, question_id: string, answer: string | Answer, also?: Op[]): Promise<void>
 	/** Calls that were approved permanently, newest first. */
-	approvals(agent: AgentRef): Promise<StandingApproval[]>
+	approvals(agent: AgentRef): Promise<PermanentApproval[]>
 	/** Revokes a permanent approval: later calls ask again. Throws `not_found`. */
 	revokeApproval(agent: AgentRef, approval_id: string): Promise<void>
 	/** Appends events to a run, in order with its own. False if it has ended: then nothing is written. */

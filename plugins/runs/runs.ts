@@ -9,7 +9,7 @@ import { change } from '../../core/store/change.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
-import { revoke, standingApprovals, checkAnswer, unwatchExpiry } from './approvals.ts'
+import { revoke, permanentApprovals, checkAnswer, unwatchExpiry } from './approvals.ts'
 import { untilBegun } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
@@ -246,7 +246,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			unwatchExpiry(question_id)
 			if (job) enqueue(ctx, job)
 		},
-		approvals: (agent) => standingApprovals(store, agent),
+		approvals: (agent) => permanentApprovals(store, agent),
 		revokeApproval: (agent, approval_id) => revoke(store, agent, approval_id),
 		appendEvents: (run, events) => appendTo(run, events, false),
 		report: (run, events) => appendTo(run, events, true),

@@ -4,5 +4,5 @@ import type { CallPolicy } from '../../plugins/runs/call-policy.ts'
 export const noPolicy: CallPolicy = {
 	ruling: () => 'allow',
 	approved: () => undefined,
-	isStanding: () => Promise.resolve(false),
+	isPermanent: () => Promise.resolve(false),
 }
