@@ -143,7 +143,7 @@ export interface StreamSettings {
 	stall_timeout_s: number
 }
 
-export interface BegunStream {
+export interface StartedStream {
 	/** The first events, complete. */
 	first: string
 	/** The last events, complete. A rejection cuts the connection. */
@@ -179,7 +179,7 @@ export interface Auth {
 	answerStream(
 		client: WaitingRequest,
 		settings: StreamSettings,
-		begin: (signal: AbortSignal, write: (events: () => string) => void) => Promise<BegunStream>,
+		begin: (signal: AbortSignal, write: (events: () => string) => void) => Promise<StartedStream>,
 	): Promise<void>
 	/** A page with one paragraph, for browsers that return from a login. `next`: a path to which the page redirects. */
 	loginPage(h: ResponseToolkit, code: number, about: { title: string; text: string; next?: string }): ResponseObject

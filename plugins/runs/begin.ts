@@ -71,7 +71,7 @@ interface RunBeginning {
 const writing = new Map<string, Set<Promise<void>>>()
 
 /** Settles once all fresh runs of this agent are stored, or were refused. */
-export async function untilBegun(agent_uid: string): Promise<void> {
+export async function untilStored(agent_uid: string): Promise<void> {
 	const all = writing.get(agent_uid)
 	if (all) await Promise.allSettled(all)
 }

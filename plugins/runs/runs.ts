@@ -10,7 +10,7 @@ import type { NewEvent } from '../../core/protocol.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
 import { revoke, permanentApprovals, checkAnswer, unwatchExpiry } from './approvals.ts'
-import { untilBegun } from './begin.ts'
+import { untilStored } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
@@ -162,7 +162,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 		},
 		async stopAgent(agent) {
-			await untilBegun(agent.uid)
+			await untilStored(agent.uid)
 			const stored = store.list<ConversationQueue>(keys.queues(agent.uid))
 			const queues = await Array.fromAsync(stored, ({ value }) => value.runs)
 			// Parents before the runs that they started (ids sort by time), so that no parent continues when its child is stopped.
