@@ -29,8 +29,8 @@ export interface Reply {
 	said: string | null
 	/** When it was sent. Absent in records of version 0.1.0. */
 	said_at?: string
-	/** The progress of sending the current text. */
-	saying: Saying | null
+	/** While a text is sent. */
+	saying: SendProgress | null
 	/** The message that shows a preview. It becomes the first part of the next text. */
 	preview: Preview | null
 }
@@ -40,7 +40,8 @@ export function newReply(reply: Omit<Reply, 'asked' | 'said' | 'saying' | 'previ
 	return { ...reply, asked: [], said: null, saying: null, preview: null }
 }
 
-export interface Saying {
+/** What was sent of a text and its files. */
+export interface SendProgress {
 	/** `answer`, or a question's id. */
 	what: string
 	/** The position up to which the text was sent. */
@@ -52,10 +53,11 @@ export interface Saying {
 	/** The text, as it was when its first part was sent, is stored separately. Offsets refer to that text. */
 	kept: boolean
 	/** For an answer with files, once its text was sent. */
-	files?: SayingFiles
+	files?: FileProgress
 }
 
-export interface SayingFiles {
+/** What was sent of the files. */
+export interface FileProgress {
 	/** Number of files that are done: sent, or mentioned in the text instead. */
 	done: number
 	/** Set if the next file may have been sent. */

@@ -4,7 +4,7 @@ import type { AnswerFile } from '../../runs/contract.ts'
 import type { FollowedRun } from './followed.ts'
 import { reasonNotToSend, sendFiles } from './send-files.ts'
 import { keys, nonceOf } from './records.ts'
-import type { Saying } from './records.ts'
+import type { SendProgress } from './records.ts'
 import type { OpenReply } from './reply.ts'
 import { reportFailure, reportSent } from './report.ts'
 import { closeFence } from './split.ts'
@@ -13,7 +13,7 @@ import { transmit } from './transmit.ts'
 import type { Failure, SendDeps, TransmitOptions } from './transmit.ts'
 
 export interface DueText {
-	/** See `Saying.what`. */
+	/** See `SendProgress.what`. */
 	what: string
 	/** Markdown. */
 	text: string
@@ -35,17 +35,17 @@ export async function sendDue(
 ): Promise<string | undefined> {
 	const { ctx } = deps
 	const earlier = record.value.saying?.what === due.what ? record.value.saying : null
-	const saying: Saying = earlier ?? {
+	const progress: SendProgress = earlier ?? {
 		what: due.what,
 		place: { offset: 0, fence: null },
 		ids: [],
 		attempt: null,
 		kept: false,
 	}
-	const textSent = saying.files ? { saying } : await sendText(deps, record, run, due, saying)
+	const textSent = progress.files ? { progress } : await sendText(deps, record, run, due, progress)
 	const sent =
-		textSent.failure || !due.files ? textSent : await sendFiles(deps, record, due.files, textSent.saying, due.until)
-	const { ids } = sent.saying
+		textSent.failure || !due.files ? textSent : await sendFiles(deps, record, due.files, textSent.progress, due.until)
+	const { ids } = sent.progress
 	if (sent.failure) {
 		await reportFailure(ctx, record.value, sent.failure)
 		await record.change({ saying: null, preview: null })
@@ -59,17 +59,17 @@ async function sendText(
 	record: OpenReply,
 	run: FollowedRun,
 	due: DueText,
-	earlier: Saying,
-): Promise<{ saying: Saying; failure?: Failure }> {
+	earlier: SendProgress,
+): Promise<{ progress: SendProgress; failure?: Failure }> {
 	const { run_id, agent_uid, channel_id, chat, reply_to } = record.value
 	const kept = earlier.kept
 		? await deps.ctx.store.get<{ text: string }>(keys.text(agent_uid, channel_id, run_id))
 		: undefined
 	const source = kept?.value.text ?? namesHidden.text(await withLines(deps, record, due))
-	const isLast = (place: Saying['place']): boolean => place.offset >= source.length
-	let saying = earlier
-	while (!isLast(saying.place)) {
-		const { place, ids, attempt } = saying
+	const isLast = (place: SendProgress['place']): boolean => place.offset >= source.length
+	let progress = earlier
+	while (!isLast(progress.place)) {
+		const { place, ids, attempt } = progress
 		const isFirst = ids.length === 0
 		const options: TransmitOptions = {
 			channel_id,
@@ -90,22 +90,22 @@ async function sendText(
 			},
 			// An earlier edit of the preview may take effect only now, so the edit to the final text is repeated after it.
 			edited: (repeat) => void run.lateEdit?.then(repeat).catch(() => {}),
-			persist: (next, preview) => record.change({ saying: { ...saying, attempt: next }, preview }),
+			persist: (next, preview) => record.change({ saying: { ...progress, attempt: next }, preview }),
 		}
 		const outcome = await transmit(deps, options)
 		if (outcome.status === 'nothing') break
-		if (outcome.status !== 'sent') return { saying, failure: outcome }
-		saying = { ...saying, place: outcome.next, ids: [...ids, outcome.id], attempt: null }
+		if (outcome.status !== 'sent') return { progress, failure: outcome }
+		progress = { ...progress, place: outcome.next, ids: [...ids, outcome.id], attempt: null }
 		if (isLast(outcome.next)) break
-		const isKept = saying.kept
-		saying = { ...saying, kept: true }
-		await record.change({ saying, preview: null }, { text: isKept ? undefined : source, sent_id: outcome.id })
+		const isKept = progress.kept
+		progress = { ...progress, kept: true }
+		await record.change({ saying: progress, preview: null }, { text: isKept ? undefined : source, sent_id: outcome.id })
 	}
 	if (due.files) {
-		saying = { ...saying, files: { done: 0, upload: null } }
-		await record.change({ saying, preview: null }, { sent_id: saying.ids.at(-1) })
+		progress = { ...progress, files: { done: 0, upload: null } }
+		await record.change({ saying: progress, preview: null }, { sent_id: progress.ids.at(-1) })
 	}
-	return { saying }
+	return { progress }
 }
 
 /** The text, with a line for each file that will not be sent. */

@@ -3,7 +3,7 @@ import { namesHidden } from '../../../core/redactor/redactor.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import type { Abilities } from '../adapter.ts'
 import { nonceOf } from './records.ts'
-import type { Saying, SayingFiles } from './records.ts'
+import type { SendProgress, FileProgress } from './records.ts'
 import type { OpenReply } from './reply.ts'
 import { reportError } from './report.ts'
 import { texts } from './texts.ts'
@@ -12,10 +12,10 @@ import type { Failure, SendDeps } from './transmit.ts'
 import { transmitFile } from './transmit-file.ts'
 import type { FileOutcome } from './transmit-file.ts'
 
-interface Progress {
-	saying: Saying
+interface SendState {
+	progress: SendProgress
 	/** Durable when it settles. */
-	store(next: Partial<Saying>, files: SayingFiles, sent_id?: string): Promise<void>
+	store(next: Partial<SendProgress>, files: FileProgress, sent_id?: string): Promise<void>
 }
 
 /** Sends the files after the first `earlier.files.done`. Fails after the deadline, or if the chat accepts no messages. */
@@ -23,37 +23,37 @@ export async function sendFiles(
 	deps: SendDeps,
 	record: OpenReply,
 	files: readonly AnswerFile[],
-	earlier: Saying,
+	earlier: SendProgress,
 	until: number,
-): Promise<{ saying: Saying; failure?: Failure }> {
-	const progress: Progress = {
-		saying: earlier,
+): Promise<{ progress: SendProgress; failure?: Failure }> {
+	const state: SendState = {
+		progress: earlier,
 		async store(next, files, sent_id) {
-			progress.saying = { ...progress.saying, ...next, files }
-			await record.change({ saying: progress.saying }, { sent_id })
+			state.progress = { ...state.progress, ...next, files }
+			await record.change({ saying: state.progress }, { sent_id })
 		},
 	}
 	for (const [at, file] of files.entries()) {
-		if (at < (progress.saying.files?.done ?? 0)) continue
+		if (at < (state.progress.files?.done ?? 0)) continue
 		const connected = await deps.platforms.open(record.value.channel_id, until)
 		const isMentioned = connected !== undefined && reasonNotToSend(file, connected.channel.can) !== undefined
-		const outcome = isMentioned ? undefined : await sendOne(deps, record, progress, { file, at, until })
-		if (outcome && outcome.status !== 'sent') return { saying: progress.saying, failure: outcome }
-		const ids = [...progress.saying.ids, ...(outcome ? [outcome.id] : [])]
-		await progress.store({ ids, attempt: null }, { done: at + 1, upload: null }, outcome?.id)
+		const outcome = isMentioned ? undefined : await sendOne(deps, record, state, { file, at, until })
+		if (outcome && outcome.status !== 'sent') return { progress: state.progress, failure: outcome }
+		const ids = [...state.progress.ids, ...(outcome ? [outcome.id] : [])]
+		await state.store({ ids, attempt: null }, { done: at + 1, upload: null }, outcome?.id)
 	}
-	return { saying: progress.saying }
+	return { progress: state.progress }
 }
 
 async function sendOne(
 	deps: SendDeps,
 	record: OpenReply,
-	progress: Progress,
+	state: SendState,
 	{ file, at, until }: { file: AnswerFile; at: number; until: number },
 ): Promise<FileOutcome> {
 	const { run_id, agent, agent_uid, channel_id, chat } = record.value
-	const { files } = progress.saying
-	const after = progress.saying.ids.at(-1)
+	const { files } = state.progress
+	const after = state.progress.ids.at(-1)
 	const place = { channel_id, chat, until, ...(after !== undefined && { after }) }
 	let line = files?.line
 	if (line === undefined) {
@@ -63,12 +63,12 @@ async function sendOne(
 			file: { ...file, name: namesHidden.text(file.name) },
 			bytes: () => deps.ctx.use('attachments').blobs.read(agent_uid, file.blob),
 			upload: files?.upload ?? null,
-			persist: (upload) => progress.store({}, { done: at, upload }),
+			persist: (upload) => state.store({}, { done: at, upload }),
 		})
 		if (outcome.status !== 'refused') return outcome
 		await reportError(deps.ctx, record.value, 'refused', `${file.name}: ${outcome.message}`)
 		line = namesHidden.text(texts.fileLeft(file, agent, outcome.message))
-		await progress.store({ attempt: null }, { done: at, upload: null, line })
+		await state.store({ attempt: null }, { done: at, upload: null, line })
 	}
 	// Only the first part of a long line is sent; it contains the file's name.
 	const outcome = await transmit(deps, {
@@ -76,9 +76,9 @@ async function sendOne(
 		nonce: nonceOf(`${run_id} file-line`, at),
 		source: line,
 		place: { offset: 0, fence: null },
-		attempt: progress.saying.attempt,
+		attempt: state.progress.attempt,
 		preview: null,
-		persist: (attempt) => progress.store({ attempt }, { done: at, upload: null, line }),
+		persist: (attempt) => state.store({ attempt }, { done: at, upload: null, line }),
 	})
 	return outcome.status === 'nothing' ? { status: 'refused', message: 'the line about a file is empty' } : outcome
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { keys } from '../../../plugins/channels/dialogue/records.ts'
-import type { Reply, Saying } from '../../../plugins/channels/dialogue/records.ts'
+import type { Reply, SendProgress } from '../../../plugins/channels/dialogue/records.ts'
 import { makeHome, send, startHere } from '../../support/gateway.ts'
 import type { Answer, KillableGateway } from '../../support/gateway.ts'
 import { addChannel } from '../../support/loop.ts'
@@ -109,7 +109,7 @@ async function forgetSending(home: string, { message_id }: SentMessage): Promise
 	// The event is written before the reply's record: the gateway may have been killed between the two.
 	const question = entry?.value.said ?? entry?.value.saying?.what
 	if (!entry || question === undefined) throw new Error('no question was being sent')
-	const saying: Saying = {
+	const saying: SendProgress = {
 		what: question,
 		place: { offset: 0, fence: null },
 		ids: [],
