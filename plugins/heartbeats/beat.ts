@@ -7,7 +7,7 @@ import type { NewEvent } from '../../core/protocol.ts'
 import { hasEvent } from '../shared/log-events.ts'
 import type { HeartbeatSettings } from './contract.ts'
 import { beatsOnce, conversationOf, endRecord, keys } from './records.ts'
-import type { Begun, HeartbeatRecord } from './records.ts'
+import type { BeatDecision, HeartbeatRecord } from './records.ts'
 import { nextBeat } from './schedule.ts'
 import type { RunRecord } from '../runs/contract.ts'
 
@@ -37,11 +37,11 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 	const next = beatsOnce(record) ? undefined : nextBeat(record, due, now)
 
 	try {
-		const begun = record.begun ?? (await decide(ctx, agent, record, due, now))
-		const rev = record.begun ? entry.rev : await store.update(key, { ...record, begun }, entry.rev)
-		const run = begun.skip === null ? await startRun(ctx, agent, record, begun) : begun.skip
+		const decision = record.begun ?? (await decide(ctx, agent, record, due, now))
+		const rev = record.begun ? entry.rev : await store.update(key, { ...record, begun: decision }, entry.rev)
+		const run = decision.skip === null ? await startRun(ctx, agent, record, decision) : decision.skip
 		const event = eventOf(record, run, next)
-		if (event && (!record.begun || !(await wasReported(ctx, agent, record, begun)))) {
+		if (event && (!record.begun || !(await wasReported(ctx, agent, record, decision)))) {
 			await ctx.emit(event, agent.name)
 			if (typeof run === 'string') ctx.log.info({ agent_id: agent.name, ...event.payload }, 'a heartbeat was skipped')
 		}
@@ -57,7 +57,7 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 	}
 }
 
-type Skip = NonNullable<Begun['skip']>
+type Skip = NonNullable<BeatDecision['skip']>
 
 async function decide(
 	{ config, use }: Context<HeartbeatSettings>,
@@ -65,7 +65,7 @@ async function decide(
 	record: HeartbeatRecord,
 	due: number,
 	now: number,
-): Promise<Begun> {
+): Promise<BeatDecision> {
 	// A reminder that fires once is sent late rather than never.
 	if (beatsOnce(record)) return { at: isoNow(), skip: null }
 	const isMissed = now - due > Math.max(config.missed_grace_s * 1_000, MIN_GRACE_MS)
@@ -78,10 +78,10 @@ async function startRun(
 	{ use }: Context<HeartbeatSettings>,
 	agent: AgentRef,
 	record: HeartbeatRecord,
-	begun: Begun,
+	decision: BeatDecision,
 ): Promise<RunRecord | Skip> {
 	const { id, prompt, next_at, destination } = record
-	if (Date.now() - Date.parse(begun.at) > KEY_LIFE_MS) return 'missed'
+	if (Date.now() - Date.parse(decision.at) > KEY_LIFE_MS) return 'missed'
 	try {
 		return await causedBy({ actor: { kind: 'gateway' } }, () =>
 			use('runs').start(agent, {
@@ -123,7 +123,7 @@ function wasReported(
 	{ events }: Context<HeartbeatSettings>,
 	agent: AgentRef,
 	{ id, next_at }: HeartbeatRecord,
-	{ at }: Begun,
+	{ at }: BeatDecision,
 ): Promise<boolean> {
 	const filter = { agent_id: agent.name, types: ['heartbeat.fired', 'heartbeat.skipped'], since: at }
 	return hasEvent(events, filter, ({ payload }) => payload.heartbeat_id === id && payload.due_at === next_at)

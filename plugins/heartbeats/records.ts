@@ -10,7 +10,7 @@ import { namesOfOthers } from '../shared/names-of-others.ts'
 import type { Heartbeat } from './contract.ts'
 
 /** The decision about a beat. After a crash it is executed, whatever has changed since. */
-export interface Begun {
+export interface BeatDecision {
 	at: string
 	/** Null if the beat starts a run. */
 	skip: 'missed' | 'busy' | 'queue_full' | null
@@ -19,7 +19,7 @@ export interface Begun {
 export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver'> {
 	destination: Destination
 	/** Set while the beat of `next_at` is in progress. */
-	begun: Begun | null
+	begun: BeatDecision | null
 	/** Hash of the key of the last call that changed it. Repeating that call changes nothing. */
 	changed_by?: string
 }
