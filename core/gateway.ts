@@ -328,10 +328,10 @@ export class Gateway {
 			...definitions,
 			...[...broken.keys()].flatMap((name) => running.get(name) ?? []),
 		])
-		const leftOut = new Map([...orphans, ...cycles])
-		for (const [name, message] of leftOut) generations.fail(name, message)
+		const omitted = new Map([...orphans, ...cycles])
+		for (const [name, message] of omitted) generations.fail(name, message)
 		for (const name of generations.failures.keys()) {
-			if (failed.has(name) || leftOut.has(name)) continue
+			if (failed.has(name) || omitted.has(name)) continue
 			const definition = order.find(({ plugin }) => plugin.name === name)
 			// A plugin that is started again reports its own result.
 			if (definition && definition.fingerprint !== running.get(name)?.fingerprint) continue

@@ -76,7 +76,7 @@ function whyEmpty({ provider, model, reasoning, finish_reason }: ModelAnswer): s
 	return reasoning === undefined ? `${who} returned an empty answer` : `${who} returned reasoning, but no answer`
 }
 
-/** Joins the parts. The provider state of a part does not match the joined answer, so it is left out. */
+/** Joins the parts. The provider state of a part does not match the joined answer, so it is omitted. */
 function answered(parts: ModelAnswer[], usage: Usage): ModelReply {
 	const [first, last] = [parts[0], parts.at(-1)] as [ModelAnswer, ModelAnswer]
 	if (first === last) return { status: 'answered', answer: { ...first, usage } }

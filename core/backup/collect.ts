@@ -8,19 +8,19 @@ import { isMemberPath, maxFileBytes, maxFiles, settingsName } from './manifest.t
 
 export interface Collected {
 	files: { path: string; source: string; bytes: number; executable: boolean }[]
-	/** A sentence for each item that is left out. */
+	/** A sentence for each item that is omitted. */
 	left_out: string[]
 }
 
 const deepest = 64
-/** Links may point here only: not to a key, which may be left out on purpose, nor to the database, which is being written. */
+/** Links may point here only: not to a key, which may be omitted on purpose, nor to the database, which is being written. */
 const linkTargets = ['config', 'plugins', 'skills']
 /** The link by which editors and tests of a plugin find the gateway. */
 const gatewayLink = /^plugins\/[^/]+\/node_modules\/svc-gateway$/
 
 /**
  * gateway.yaml, and the contents of plugins/ and skills/. A link is followed if it points to a file of the home; any
- * other entry that is not a regular file is left out and named. Backups in these folders are left out: `partial` is a
+ * other entry that is not a regular file is omitted and named. Backups in these folders are omitted: `partial` is a
  * folder among them. Throws `backup_failed` if there is more than a backup can hold.
  */
 export async function collectFiles(home: string, partial: string): Promise<Collected> {

@@ -7,7 +7,7 @@ import { isMemberPath } from './manifest.ts'
 const maxKeys = 100
 const maxKeyBytes = 64 * 1024
 
-/** Keyed by path in the home, such as `keys/vault.key`. Links and folders are left out. */
+/** Keyed by path in the home, such as `keys/vault.key`. Links and folders are omitted. */
 export async function readKeys(home: string): Promise<Map<string, Buffer>> {
 	const keys = new Map<string, Buffer>()
 	const entries = await readdir(join(home, 'keys'), { withFileTypes: true }).catch(absent)

@@ -97,5 +97,5 @@ export interface Option {
 	formerly?: `--${string}`
 }
 
-/** `prefix`: what is typed already. Candidates that do not begin with it are left out. `signal` aborts after 3 s. */
+/** `prefix`: what is typed already. Candidates that do not begin with it are omitted. `signal` aborts after 3 s. */
 export type Candidates = (cli: Cli, prefix: string, signal: AbortSignal) => Promise<string[]> | string[]

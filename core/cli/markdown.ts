@@ -180,7 +180,7 @@ const entities: Record<string, string> = {
 	'&nbsp;': ' ',
 }
 
-/** Breaks lines at `width` columns; a longer word exceeds it. The last word of an open text is left out. */
+/** Breaks lines at `width` columns; a longer word exceeds it. The last word of an open text is omitted. */
 function wrap(pieces: LinePiece[], width: number, open = false): string {
 	let text = ''
 	let column = 0

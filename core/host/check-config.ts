@@ -24,8 +24,8 @@ export async function checkConfig(
 	const loader = new Loader(new URL('../../plugins/', import.meta.url), join(home, 'plugins'), refusal)
 	const { problems, broken } = await definitionsOf(checked, loader)
 	if (problems.size > 0) throw refuse([...problems.values()].flat())
-	const leftOut = [...broken].map(([name, error]) =>
+	const omitted = [...broken].map(([name, error]) =>
 		warn(config, { path: `plugins.${name}`, message: messageOf(error), part: 'key' }),
 	)
-	return [...warningsOf(config), ...leftOut]
+	return [...warningsOf(config), ...omitted]
 }

@@ -25,7 +25,7 @@ export interface View {
 	text(text: string, sink: Sink, except?: ReadonlySet<string>): string
 	/**
 	 * The redacted beginning of a text, for callers that shorten it: redacting a text after the cut would miss a secret at the cut.
-	 * `limit`: code units of the unredacted text, 0 or more. `dropped`: the number of code units that are left out.
+	 * `limit`: code units of the unredacted text, 0 or more. `dropped`: the number of code units that are omitted.
 	 */
 	cut(text: string, limit: number, sink: Sink, except?: ReadonlySet<string>): { text: string; dropped: number }
 	/**

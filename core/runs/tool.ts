@@ -79,7 +79,7 @@ export interface ToolCall {
 	reveal(secret_id: string): void
 	/**
 	 * A result with attachments, such as an image: at most 16, and 20 MiB in all. They are stored with the result. Models that
-	 * accept them get them, other models a description. An attachment that cannot be stored is left out, and the model is told.
+	 * accept them get them, other models a description. An attachment that cannot be stored is omitted, and the model is told.
 	 */
 	attach(value: unknown, files: readonly ToolFile[]): Attached
 }

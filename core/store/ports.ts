@@ -65,7 +65,7 @@ export interface Change<T> {
 
 /**
  * Records: plain data (JSON types, plus Uint8Array), at most 8 MiB each (`payload_too_large`). What JSON leaves out or
- * changes, such as a property that is undefined, is left out or changed here too. Keys sort by their
+ * changes, such as a property that is undefined, is omitted or changed here too. Keys sort by their
  * parts, each by its UTF-8 bytes. A reader sees every write acknowledged before it asked, and may see later ones.
  *
  * Every write throws `storage_full` while the disk is too full to accept it safely, and `conflict` if an expectation

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /**
  * Everything below a folder, as paths relative to it. Links are followed; a folder that is reached several times is listed once.
- * `enters`: whether to list a folder, by its relative and its real path. Otherwise the folder itself is left out too.
+ * `enters`: whether to list a folder, by its relative and its real path. Otherwise the folder itself is omitted too.
  */
 export function* entriesIn(folder: string, enters: (path: string, real: string) => boolean): Generator<string> {
 	const seen = new Set([realpathSync(folder)])

@@ -97,7 +97,7 @@ function refuseLoophole(route: RequestRoute, rules: RouteAccess | false, { scope
 		const { plugin } = route.realm
 		throw new Fault(
 			'plugin_failed',
-			`plugin "${plugin}": the route ${route.method.toUpperCase()} ${route.path} ${problem}; its options.auth must be { access: { scope: [<scope>, '*'] } }, false, or left out`,
+			`plugin "${plugin}": the route ${route.method.toUpperCase()} ${route.path} ${problem}; its options.auth must be { access: { scope: [<scope>, '*'] } }, false, or absent`,
 		)
 	}
 	if (strategies.join() !== STRATEGY || mode !== 'required')

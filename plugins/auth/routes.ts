@@ -164,7 +164,7 @@ function newTokenRequest(scopeNames: readonly string[]): ObjectSchema {
 			.min(1)
 			.max(100)
 			.unique()
-			.description('Names of agents, or patterns of names with `*`. Left out: all agents.')
+			.description('Names of agents, or patterns of names with `*`. Absent: all agents.')
 			.example(['ada', 'team-*']),
 		label: Joi.string()
 			.min(1)
@@ -177,7 +177,7 @@ function newTokenRequest(scopeNames: readonly string[]): ObjectSchema {
 			.isoDate()
 			.custom(future)
 			.messages({ 'string.isoDate': NOT_A_TIME })
-			.description('When it expires: an ISO 8601 timestamp in the future, UTC if it has no time zone. Left out: never.')
+			.description('When it expires: an ISO 8601 timestamp in the future, UTC if it has no time zone. Absent: never.')
 			.example('2030-01-31T12:00:00Z'),
 	}).example({ scopes: ['agents:read', 'runs:write'], ttl: '2030-01-31T12:00:00Z' })
 }

@@ -85,7 +85,7 @@ const verdict = Joi.object({
 	warnings: Joi.array()
 		.items(Joi.string())
 		.required()
-		.description('Valid settings that should be changed; plugins that would be left out.')
+		.description('Valid settings that should be changed; plugins that would be omitted.')
 		.example([]),
 	changes: Joi.array()
 		.items(

@@ -1,4 +1,4 @@
-/** Pages that plugins add. An invalid page is left out, and logged once. */
+/** Pages that plugins add. An invalid page is omitted, and logged once. */
 import { hash } from 'node:crypto'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { encoded } from '../shared/encoded.ts'

@@ -81,7 +81,7 @@ export function callOf(
 			if (signal.aborted) return
 			const admitted = log.admit(level)
 			if (!admitted) return
-			const omitted = admitted.leftOut > 0 ? { left_out: admitted.leftOut } : {}
+			const omitted = admitted.omitted > 0 ? { left_out: admitted.omitted } : {}
 			const params = { level, logger: 'runs', data: clearance.data({ ...data, ...omitted }) }
 			extra.sendNotification({ method: 'notifications/message', params }).catch(() => {}) // the client has left
 		},

@@ -9,15 +9,15 @@ const PERIOD_MS = 10_000
 export interface ClientLog {
 	/** The minimum level of messages that the client gets. */
 	level: LoggingLevel
-	/** Undefined if a message of this level must not be sent. `leftOut`: messages that the rate limit omitted before this one. */
-	admit(level: LoggingLevel): { leftOut: number } | undefined
+	/** Undefined if a message of this level must not be sent. `omitted`: messages that the rate limit suppressed before this one. */
+	admit(level: LoggingLevel): { omitted: number } | undefined
 }
 
 /** Until the client sets a level, it gets only warnings and errors. */
 export function openClientLog(now: () => number = () => performance.now()): ClientLog {
 	let began = now()
 	let sent = 0
-	let leftOut = 0
+	let omitted = 0
 	return {
 		level: 'warning',
 		admit(level) {
@@ -27,13 +27,13 @@ export function openClientLog(now: () => number = () => performance.now()): Clie
 				sent = 0
 			}
 			if (sent >= LIMIT) {
-				leftOut++
+				omitted++
 				return undefined
 			}
 			sent++
-			const before = leftOut
-			leftOut = 0
-			return { leftOut: before }
+			const before = omitted
+			omitted = 0
+			return { omitted: before }
 		},
 	}
 }

@@ -23,7 +23,7 @@ function language(code: string, stem: (word: string) => string, words: string): 
 /** The stemmer makes "allergi" of allergy and "allerg" of allergic, "photographi" and "photograph" the same way. */
 const longI = /(?<=.{4})i$/
 
-/** The first one is the default. "may", "will" and "mark" are left out of English: they are names, too. */
+/** The first one is the default. "may", "will" and "mark" are omitted from English: they are names, too. */
 export const languages: readonly Language[] = [
 	language(
 		'en',

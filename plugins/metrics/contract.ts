@@ -23,8 +23,8 @@ export interface MetricSource {
 	metrics: Readonly<Record<string, { help: string; type: 'gauge' | 'counter' }>>
 	/**
 	 * The current values by name: a number, or one for each combination of labels, of which 1,000 are exported. A metric without a
-	 * value is left out. Called at a scrape, at most for a twentieth of the time: between two calls the last result is reused. After
-	 * an error, or a call longer than 2 s, the metrics of this source are left out.
+	 * value is omitted. Called at a scrape, at most for a twentieth of the time: between two calls the last result is reused. After
+	 * an error, or a call longer than 2 s, the metrics of this source are omitted.
 	 */
 	read(): Readings | Promise<Readings>
 }

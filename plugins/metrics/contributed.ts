@@ -19,7 +19,7 @@ export function contributed(ctx: Context): () => Promise<Metric[]> {
 	const readers = new WeakMap<MetricSource, () => Promise<Readings>>()
 	const logged = new Set<string>()
 	const logProblem = ({ plugin }: Contributor, problem: string): void => {
-		const message = `metrics of plugin "${plugin}" are left out: ${problem}`
+		const message = `metrics of plugin "${plugin}" are omitted: ${problem}`
 		if (logged.has(message) || logged.size >= MAX_LOGGED) return
 		logged.add(message)
 		ctx.log.warn({ plugin }, message)
@@ -40,7 +40,7 @@ export function contributed(ctx: Context): () => Promise<Metric[]> {
 	}
 }
 
-/** Why the metrics of a third-party plugin are left out; null if they are not. Never rejects. */
+/** Why the metrics of a third-party plugin are omitted; null if they are not. Never rejects. */
 export async function sourceProblem(source: Contributor): Promise<string | null> {
 	try {
 		await metricsOf(source, false, async () => source.run(() => source.value.read()))

@@ -4,7 +4,7 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { RequestMessage, StoredMessage } from './contract.ts'
 import { paramError } from './errors.ts'
 
-/** Further errors for which an attachment of an earlier message is left out. */
+/** Further errors for which an attachment of an earlier message is omitted. */
 const tolerated = ['address_refused', 'payload_too_large'] as const
 
 /**

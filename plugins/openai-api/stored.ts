@@ -98,7 +98,7 @@ export async function chainOf(ctx: StoredDeps, newest: StoredResponse, owner: st
 		next = before === null ? undefined : await readResponse(ctx, before, owner)
 	}
 	const messages = turns.toReversed().flat()
-	// The oldest response kept may begin with results whose calls were left out.
+	// The oldest response kept may begin with results whose calls were omitted.
 	const first = messages.findIndex(({ role }) => role === 'user')
 	return messages.slice(Math.max(0, first))
 }

@@ -54,7 +54,7 @@ export function turnOf(messages: readonly StoredMessage[], field: string, isName
 	}
 }
 
-/** Joins texts with blank lines; empty ones are left out. */
+/** Joins texts with blank lines; empty ones are omitted. */
 export function joined(parts: readonly (string | null | undefined)[]): string {
 	return parts.filter((part) => part !== null && part !== undefined && part !== '').join('\n\n')
 }

@@ -565,7 +565,7 @@ export interface ToolSource {
 /** The text of a `PromptPart` for a run, and an event about it. */
 export interface ToldRun {
 	text: string
-	/** An event of the run, written with its beginning. Its type begins with the plugin's name and a dot; others are left out. */
+	/** An event of the run, written with its beginning. Its type begins with the plugin's name and a dot; others are omitted. */
 	event?: NewEvent
 }
 

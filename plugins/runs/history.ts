@@ -37,7 +37,7 @@ export async function historyOf(
 		if (!read || used > tokens) {
 			const earlier = (await ctx.store.get<RunRecord>(keys.run(agent_uid, turn.run_id)))?.value
 			if (used > tokens) {
-				if (!earlier || isLeftOut(earlier)) continue
+				if (!earlier || isOmitted(earlier)) continue
 				if (unread.push({ run_id: turn.run_id, line: lineOf(earlier.prompt) }) === UNREAD) break
 				continue
 			}
@@ -56,12 +56,12 @@ export async function historyOf(
 }
 
 /** A turn that never began, or that ended with calls of its caller's tools: the run that continues it has the same prompt. */
-function isLeftOut({ started_at, tool_calls }: RunRecord): boolean {
+function isOmitted({ started_at, tool_calls }: RunRecord): boolean {
 	return started_at === null || tool_calls !== undefined
 }
 
 async function readTurn(ctx: Pick<Context, 'store' | 'events'>, run: RunRecord): Promise<TurnRead> {
-	const messages = isLeftOut(run) ? [] : await transcriptOf(ctx, run)
+	const messages = isOmitted(run) ? [] : await transcriptOf(ctx, run)
 	let tokens = 0
 	let stubTokens = 0
 	for (const message of messages) {

@@ -44,7 +44,7 @@ export interface CallSite {
 export interface StoredFiles {
 	attachments: Attachment[]
 	/** For the model: why other files were omitted. */
-	left_out: string[]
+	omitted: string[]
 	/** The writes by which the run keeps the blobs, in its agent's scope; committed with the result. */
 	ops(): Promise<Op[]>
 }
@@ -228,14 +228,14 @@ export function success(tool: CalledTool, request: ToolCallRequest, site: Logged
 }
 
 function successWith(
-	{ attachments, left_out }: StoredFiles,
+	{ attachments, omitted }: StoredFiles,
 	tool: CalledTool,
 	request: ToolCallRequest,
 	site: Logged,
 	value: unknown,
 ): Finished {
 	const { event, content, ok } = success(tool, request, site, value)
-	const whole = [content, ...left_out.map((line) => `[${line}]`)].filter((text) => text !== '').join('\n')
+	const whole = [content, ...omitted.map((line) => `[${line}]`)].filter((text) => text !== '').join('\n')
 	return { event: { ...event, payload: { ...event.payload, attachments } }, ok, content: whole }
 }
 

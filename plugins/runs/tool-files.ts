@@ -22,25 +22,23 @@ export async function storeFiles(
 	redactor: View,
 ): Promise<StoredFiles> {
 	const attachments: Attachment[] = []
-	const left_out: string[] = []
+	const omitted: string[] = []
 	let bytes = 0
 	for (const [at, file] of files.entries()) {
 		bytes += file.bytes.length
 		if (at >= FILES || bytes > BYTES) {
-			left_out.push(
-				`${files.length - at} more attachments are left out: a result may have ${FILES}, of 20 MiB together`,
-			)
+			omitted.push(`${files.length - at} more attachments are left out: a result may have ${FILES}, of 20 MiB together`)
 			break
 		}
 		try {
 			attachments.push(...(await ctx.use('attachments').take(agent, [withoutSecrets(file, redactor)])))
 		} catch (error) {
 			if (!isFault(error, 'invalid_request', 'payload_too_large')) throw error
-			left_out.push(`an attachment is left out: ${error.message}`)
+			omitted.push(`an attachment is left out: ${error.message}`)
 		}
 	}
 	const ops = async (): Promise<Op[]> => (await ctx.use('attachments').blobs.use(agent_uid, run_id, attachments)).ops
-	return { attachments, left_out, ops }
+	return { attachments, omitted, ops }
 }
 
 /** Redacts secrets, and their names, in the file's name and text: callers without access to the names can download the file. */

@@ -144,7 +144,7 @@ function tooLong(items: Fitted['items'], budget: number): Fault {
 	)
 }
 
-/** Adds the sizes of the parts that cannot be left out to the error of a server that accepts even less. */
+/** Adds the sizes of the parts that cannot be omitted to the error of a server that accepts even less. */
 function explained(reply: Extract<ModelReply, { status: 'failed' }>, { fits, items }: Fitted): ModelReply {
 	const { code, message, ...failure } = reply.failure
 	if (code !== 'context_too_long' || fits) return reply

@@ -43,7 +43,7 @@ export interface Leaving {
 }
 
 /**
- * The turns that a summary should cover now: those that the next cut will leave out, if it is near, or those that were left out
+ * The turns that a summary should cover now: those that the next cut will leave out, if it is near, or those that were omitted
  * without a summary. Null if there are none.
  */
 export function leavingNext(input: FitInput): Leaving | null {

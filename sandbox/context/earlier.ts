@@ -1,4 +1,4 @@
-/** The text that a model gets instead of the turns that are left out. */
+/** The text that a model gets instead of the turns that are omitted. */
 import { inWords } from '../attachments/words.ts'
 import type { ContextMarks as Marks, ContextSummary as Summary } from '../order.ts'
 import { tokensIn } from './estimate.ts'

@@ -3,7 +3,7 @@
  *
  * The newest turns stay complete. In older ones, the results of tools become stubs. Still older ones are replaced by a summary or a
  * list. A cut removes so much that many turns fit before the next cut, and the marks store its place. Until then, every request
- * begins like the previous one. Nothing is deleted: turns that are left out can be read by their ids.
+ * begins like the previous one. Nothing is deleted: turns that are omitted can be read by their ids.
  */
 import type { ContextMarks as Marks } from '../order.ts'
 import type { ModelRequest, Turn } from '../models/provider.ts'

@@ -1,4 +1,4 @@
-/** The tags around texts of the gateway for a model: `<context>` before a prompt, `<earlier>` for turns that are left out. */
+/** The tags around texts of the gateway for a model: `<context>` before a prompt, `<earlier>` for turns that are omitted. */
 
 // Not `\s*\/?\s*`, which needs quadratic time for many blanks.
 const OWN = /<(?=\s*(?:\/\s*)?(?:context|earlier)\s*>)/gi

@@ -16,7 +16,7 @@ const learned = new Map<string, Traits>()
 /**
  * Asks, and asks again without something dispensable that the server refused. A workaround that helped is remembered for later
  * calls of the same model, or for similar calls if the cause was a value or a single tool. `optional`: fields of the dialect that
- * can be left out.
+ * can be omitted.
  */
 export async function askWithWorkarounds(
 	order: ModelOrder,

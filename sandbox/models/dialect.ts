@@ -17,7 +17,7 @@ import type { Traits } from './traits.ts'
 
 export interface Dialect {
 	kind: ServerKind
-	/** Fields of a request that can be left out, by their names in the API. */
+	/** Fields of a request that can be omitted, by their names in the API. */
 	optional: readonly string[]
 	/** For the error about an unrecognised response: what was expected, and what to do. */
 	expected: string

@@ -108,7 +108,7 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 			let reasoning: unknown[] = []
 			for (const [at, item] of output.entries()) {
 				if (item.type === 'reasoning') {
-					// The item after the previous reasoning was left out, so that reasoning is too.
+					// The item after the previous reasoning was omitted, so that reasoning is too.
 					if (output[at - 1]?.type !== 'reasoning') reasoning = []
 					reasoning.push(item)
 					continue

@@ -21,7 +21,7 @@ export interface Traits extends Compat {
 	/** The form of the answer is not passed: JSON is requested in words only, and calls are not forced. */
 	json?: false
 	forced?: false
-	/** Fields that are left out, by the dialect's names. */
+	/** Fields that are omitted, by the dialect's names. */
 	drop?: readonly string[]
 }
 

@@ -18,7 +18,7 @@ interface Asked {
 	traits: Traits
 	/** As `traits` before the first attempt of this call. */
 	known: Traits
-	/** Names of fields that can be left out. */
+	/** Names of fields that can be omitted. */
 	fields: readonly string[]
 }
 
@@ -28,7 +28,7 @@ const STATUSES: ReadonlySet<number | undefined> = new Set([400, 404, 405, 415, 4
 const REFUSES =
 	/unsupport|not (currently |yet )?(support|permit|allow|enabl|available|accept|valid|implement)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden|invalid|deprecat|unavailable|does ?n[o']t|do not|cannot|can't|could not|only|must|should|unable|fail|too (large|high|big|many)|exceed|requires?|no endpoints|at most|missing/i
 
-/** Undefined if the refusal names nothing dispensable, or only what was left out already. */
+/** Undefined if the refusal names nothing dispensable, or only what was omitted already. */
 export function workaroundFor(failure: ModelFailure, asked: Asked): Workaround | undefined {
 	const { code, status, message } = failure
 	if (isTooLarge(failure)) return tooLarge(asked)
@@ -57,7 +57,7 @@ const UNREADABLE =
 	/could not (process|decode|read)|(invalid|corrupt|malformed|empty) (image|file|document|pdf|audio|base64)|does not match|exceeds|too (large|big|small|long)|dimension|resolution|valid (image|base64)|one of the following formats|password/i
 const TOO_MANY = /too many|at most ([1-9]\d*)/i
 
-/** How many attachments are left out singly, one after another, before all are. */
+/** How many attachments are omitted singly, one after another, before all are. */
 const SINGLE_LIMIT = 3
 /** Limit of the attachments that are remembered as unreadable for one model. */
 const UNREADABLE_LIMIT = 200
@@ -121,7 +121,7 @@ function beyond(message: string, blobs: readonly string[], tried: readonly strin
 
 /**
  * A value out of range, one unreadable tool, or too many tools are not properties of the model: other agents may use other values
- * and tools, which must not be left out.
+ * and tools, which must not be omitted.
  */
 function isAboutThisRequest({ message, param = '' }: ModelFailure, { drop, tools, json, forced }: Traits): boolean {
 	if (json === false || forced === false) return true

@@ -83,9 +83,9 @@ Examples:
 				const { home, env } = cli
 				const file = name === undefined ? configFile(home) : resolve(cli.cwd, name)
 				const read = readConfig({ home, env, file, mustSay: name !== undefined })
-				const leftOut = await checkConfig(read, { home, env })
+				const omitted = await checkConfig(read, { home, env })
 				const place = await checkPlace(read, { home, env })
-				const warnings = [...leftOut, ...place.warnings]
+				const warnings = [...omitted, ...place.warnings]
 				for (const note of place.notes) cli.out.note(note)
 				cli.out.answer({ file, valid: true, warnings }, (_, style) =>
 					[...warnings.map((line) => style.warn(line)), `${style.good('valid')} ${file}`].join('\n'),
@@ -189,7 +189,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	const isRunning = (await holderOf(home)) !== null
 	const check = async (read: Config): Promise<void> => {
 		refuseUnknownPlugin(read, home, pathOf(key))
-		// Plugins that would be left out do not refuse a change.
+		// Plugins that would be omitted do not refuse a change.
 		await checkConfig(read, { home, env })
 		// The running gateway may get other ports from its environment.
 		if (isRunning) await checkPlace(read, { home, env, ports: false })

@@ -11,7 +11,7 @@ import { programOf } from '../../util/own-code.ts'
 
 export type HomeAndEnv = Pick<CheckContext, 'home' | 'env'> & { limits?: Partial<DoctorLimits> }
 
-/** Checks of one plugin; further ones are left out. */
+/** Checks of one plugin; further ones are omitted. */
 const CHECKS_LIMIT = 100
 /** What check-child.ts reports. */
 export type CheckReport =

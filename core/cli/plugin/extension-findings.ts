@@ -25,7 +25,7 @@ export async function extensionFindings(
 			const fix = `correct what it gives to ctx.extend('${String(point)}', …)`
 			return why === null
 				? []
-				: [{ level: 'warning', problem: `what it adds to ${String(point)} is left out: ${why}`, fix }]
+				: [{ level: 'warning', problem: `what it adds to ${String(point)} is omitted: ${why}`, fix }]
 		})
 	})
 	return (await Promise.all(found)).flat()

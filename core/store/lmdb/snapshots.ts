@@ -28,7 +28,7 @@ interface SnapshotOptions {
 const child = fileURLToPath(programOf(new URL('./copy-child.ts', import.meta.url)))
 
 /**
- * LMDB's own hot copy, taken from the pages of one read transaction while writes continue. Free pages are left out, so it
+ * LMDB's own hot copy, taken from the pages of one read transaction while writes continue. Free pages are omitted, so it
  * contains no deleted data. Like data files, it can be used on every 64-bit little-endian machine: the pages of lmdb-js have
  * 4 KiB everywhere.
  *

@@ -21,7 +21,7 @@ const MIB = 1024 * 1024
 export interface Loading {
 	agent: AgentRef
 	files: readonly IncomingFile[]
-	/** Number of files that were left out. */
+	/** Number of files that were omitted. */
 	more_files: number
 	/** Time limit for all files together. */
 	max_ms: number

@@ -112,7 +112,7 @@ export interface PendingMessage {
 	place: string
 	trigger: string
 	files: IncomingFile[]
-	/** Number of files that were left out. */
+	/** Number of files that were omitted. */
 	more_files: number
 	/** Waits until its conversation is idle, and then shares a run with the messages behind it. */
 	merges?: true

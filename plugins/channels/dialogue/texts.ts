@@ -110,7 +110,7 @@ export const texts = {
 	/** For the model, about a result that is added to a chat's conversation. */
 	aboutResult: ({ trigger, run_id, prompt }: Pick<RunRecord, 'trigger' | 'run_id' | 'prompt'>): string => {
 		const cause = trigger === 'heartbeat' ? 'your schedule' : trigger === 'webhook' ? 'your webhook' : 'a sub-agent'
-		// The prompt of a webhook is left out, since it contains data from outside.
+		// The prompt of a webhook is omitted, since it contains data from outside.
 		const task =
 			trigger === 'heartbeat' ? `, with the prompt ${JSON.stringify(excerpt(oneLine(prompt), PROMPT_LIMIT))}` : ''
 		return `The result of a run that ${cause} started (${run_id}${task}) was sent to this chat.`

@@ -118,7 +118,7 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 				(found && found.seq <= seqOf(head) && recordOf(names.events, found).entries.at(-1)?.event.sequence) || 0
 			return readJournal(source, run, end)
 		},
-		subscribe: (heard) => listeners.add(heard),
+		subscribe: (listener) => listeners.add(listener),
 		head: () => String(head),
 		kept: () => kept,
 		async prune(before, keep) {

@@ -84,7 +84,7 @@ async function past(cli: Cli, query: Record<string, string>, limit: number, sinc
 	const from = { ...query, ...(since !== undefined && { since }) }
 	const found = await Array.fromAsync(pages<EventPage>(cli, '/v1/audit', 'events', limit, from))
 	if (found.at(-1)?.next_cursor && since !== undefined)
-		cli.out.note(cli.out.style.dim(`(older events are left out; svc audit --since shows them)`))
+		cli.out.note(cli.out.style.dim(`(older events are omitted; svc audit --since shows them)`))
 	return found.flatMap(({ events }) => events).toReversed()
 }
 

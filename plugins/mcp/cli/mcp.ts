@@ -55,7 +55,7 @@ Examples:
 					),
 				)
 				if (status !== 'connected') cli.out.note(`${name} is not connected (${status}): ${status_detail}`)
-				for (const why of not_offered) cli.out.note(`Left out: ${why}`)
+				for (const why of not_offered) cli.out.note(`Not offered: ${why}`)
 				if (tools.some((one) => one.held)) cli.out.note(`To see what changed: svc mcp accept ${agent} ${name}`)
 			},
 		},

@@ -33,7 +33,7 @@ export function promptOf(notes: readonly Note[]): string {
 }
 
 /**
- * The usable parts of the answer. A part is left out if it merges fewer than two notes, names one that
+ * The usable parts of the answer. A part is omitted if it merges fewer than two notes, names one that
  * another part has, drops a number that its notes contain, or is longer than they are.
  */
 export function consolidatedIn(answer: string, notes: readonly Note[]): Consolidated[] {

@@ -59,7 +59,7 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 
 	await add(main, (path) => (paths[path] ??= {}))
 	const ofMain = new Set(Object.keys(paths))
-	// OpenAPI allows a path only once. Paths of the chat API that the main server has, too, are left out.
+	// OpenAPI allows a path only once. Paths of the chat API that the main server has, too, are omitted.
 	if (legacy) {
 		const servers = [legacyServer(legacyUrl)]
 		await add(legacy, (path) => (ofMain.has(path) ? {} : (paths[path] ??= { servers })))

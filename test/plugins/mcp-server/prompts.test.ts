@@ -163,8 +163,8 @@ void t.test('the log is limited, and counts omitted messages', async (t) => {
 	const admitted = Array.from({ length: 150 }, () => log.admit('error')).filter((one) => one !== undefined)
 	t.equal(admitted.length, 100)
 	now += 10_000
-	t.same(log.admit('warning'), { leftOut: 50 })
-	t.same(log.admit('warning'), { leftOut: 0 })
+	t.same(log.admit('warning'), { omitted: 50 })
+	t.same(log.admit('warning'), { omitted: 0 })
 })
 
 void t.test('prompts are listed in pages, and changes are announced', async (t) => {

@@ -67,7 +67,7 @@ class BackupList extends Page {
 						<td class="wide">
 							<code>${file}</code>
 							${includes_key ? html`<span class="chip">contains the vault's key</span>` : nothing}
-							${left_out.length === 0 ? nothing : html`<p class="note lines">Left out: ${left_out.join('\n')}</p>`}
+							${left_out.length === 0 ? nothing : html`<p class="note lines">Not included: ${left_out.join('\n')}</p>`}
 						</td>
 						<td>
 							<button class="danger" aria-label="Delete the backup ${id}" @click=${() => this.#remove(id)}>

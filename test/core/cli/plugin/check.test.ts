@@ -105,12 +105,12 @@ const cases: Record<
 			ctx.extend('metrics', { metrics: { extends_in: { help: 'In.', type: 'gauge' } }, read: () => ({ extends_in: 1 }) })
 		} }`,
 		found: [
-			[/adds to console is left out: "title"/, /ctx\.extend\('console'/],
-			[/adds to channel is left out: "label"/, /ctx\.extend\('channel'/],
-			[/adds to channel is left out: config\(joi\) must return joi\.object\(…\)/, /ctx\.extend\('channel'/],
-			[/adds to channel is left out: another channel has the type or alias telegram/, /ctx\.extend\('channel'/],
-			[/adds to metrics is left out: the name "pigeons" must begin with extends_/, /ctx\.extend\('metrics'/],
-			[/adds to metrics is left out: extends_out has a value/, /ctx\.extend\('metrics'/],
+			[/adds to console is omitted: "title"/, /ctx\.extend\('console'/],
+			[/adds to channel is omitted: "label"/, /ctx\.extend\('channel'/],
+			[/adds to channel is omitted: config\(joi\) must return joi\.object\(…\)/, /ctx\.extend\('channel'/],
+			[/adds to channel is omitted: another channel has the type or alias telegram/, /ctx\.extend\('channel'/],
+			[/adds to metrics is omitted: the name "pigeons" must begin with extends_/, /ctx\.extend\('metrics'/],
+			[/adds to metrics is omitted: extends_out has a value/, /ctx\.extend\('metrics'/],
 		],
 	},
 	open: {
