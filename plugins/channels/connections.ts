@@ -8,13 +8,13 @@ import { adaptersOf } from './adapters.ts'
 import type { Adapter, Adapters } from './adapters.ts'
 import type { ChannelSettings, CommonConfig } from './contract.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
-import { connecting, openNews } from './news.ts'
-import type { ChannelState } from './news.ts'
+import { connecting, openStateEvents } from './state-events.ts'
+import type { ChannelState } from './state-events.ts'
 import type { Dialogue, LiveChannel } from './parts.ts'
 import { supervise } from './supervisor.ts'
 import type { Supervisor } from './supervisor.ts'
-import { wantedIn } from './wanted.ts'
-import type { ConnectionSettings, WantedConnection } from './wanted.ts'
+import { desiredIn } from './desired.ts'
+import type { ConnectionSettings, DesiredConnection } from './desired.ts'
 
 export type Connections = ReturnType<typeof openConnections>
 
@@ -34,7 +34,7 @@ interface ConnectionEntry {
 	/** The state to show if there is no supervisor. */
 	state: ChannelState
 	queue: SerialQueue
-	news: (state: ChannelState) => void
+	report: (state: ChannelState) => void
 }
 
 /** Limit of queued incoming messages per channel. */
@@ -62,7 +62,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 				WAITING_LIMIT,
 				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel are already waiting`),
 			),
-			news: openNews((event_type, payload, { connection }) => {
+			report: openStateEvents((event_type, payload, { connection }) => {
 				const about = { channel_id, type, ...payload }
 				if (event_type === 'channel.connected') log.info(about, 'a channel is connected')
 				else if (event_type === 'channel.error') log.warn(about, 'a channel has an error')
@@ -91,7 +91,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 	const disconnect = (entry: ConnectionEntry, state: ChannelState): void => {
 		void stop(entry)
 		entry.state = state
-		entry.news(state)
+		entry.report(state)
 	}
 	const connect = (
 		entry: ConnectionEntry,
@@ -112,22 +112,22 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			retry_max_s: config.retry_max_s,
 			after: Promise.resolve(closing.get(claimOf(record.type, token))),
 			changed: (state) => {
-				if (entry.live === live) entry.news(state)
+				if (entry.live === live) entry.report(state)
 			},
 		})
-		entry.news(entry.supervisor.state)
+		entry.report(entry.supervisor.state)
 	}
 
 	const reconcileOnce = async (retries: (channel: ChannelRecord) => boolean): Promise<void> => {
 		dropped.clear()
 		const adapters = adaptersOf(ctx.extensions('channel'))
 		ctx.trouble(adapters.problems.length > 0 ? adapters.problems.join('; ').slice(0, TROUBLE_LIMIT) : null)
-		const found: { record: ChannelRecord; wanted: WantedConnection | undefined }[] = []
-		const wantedOf = wantedIn(ctx, adapters, (id) => table.get(id)?.current)
+		const found: { record: ChannelRecord; desired: DesiredConnection | undefined }[] = []
+		const desiredOf = desiredIn(ctx, adapters, (id) => table.get(id)?.current)
 		for (const record of await directory.list()) {
-			const wanted = await wantedOf(record)
-			if (wanted && 'blocked' in wanted && wanted.isTemporary) reconcileLater()
-			found.push({ record, wanted })
+			const desired = await desiredOf(record)
+			if (desired && 'blocked' in desired && desired.isTemporary) reconcileLater()
+			found.push({ record, desired })
 		}
 		if (signal.aborted) return
 
@@ -138,47 +138,47 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		const starts: (() => void)[] = []
 		const rows = found
 			.filter(({ record }) => !dropped.has(record.id))
-			.map(({ record, wanted }) => {
+			.map(({ record, desired }) => {
 				const settings = JSON.stringify(record.config)
 				const current = table.get(record.id)?.current
 				const isKept =
 					current !== undefined &&
-					wanted !== undefined &&
-					'token' in wanted &&
-					current.adapter === wanted.adapter &&
-					current.token === wanted.token &&
+					desired !== undefined &&
+					'token' in desired &&
+					current.adapter === desired.adapter &&
+					current.token === desired.token &&
 					current.settings === settings
-				return { record, wanted, settings, isKept }
+				return { record, desired, settings, isKept }
 			})
 		// If two channels have the same token, the connected one keeps it; otherwise the older one gets it.
-		for (const { record, wanted, settings, isKept } of rows.toSorted((a, b) => Number(b.isKept) - Number(a.isKept))) {
+		for (const { record, desired, settings, isKept } of rows.toSorted((a, b) => Number(b.isKept) - Number(a.isKept))) {
 			const entry = entryFor(record)
-			if (!wanted) {
+			if (!desired) {
 				delete entry.live
 				disconnect(entry, disabled(record.type))
 				continue
 			}
-			const { adapter } = wanted
-			if (isKept && 'token' in wanted) {
-				holders.set(claimOf(record.type, wanted.token), record.id)
+			const { adapter } = desired
+			if (isKept && 'token' in desired) {
+				holders.set(claimOf(record.type, desired.token), record.id)
 				if (retries(record)) entry.supervisor?.retryRefused()
 				continue
 			}
 			void stop(entry)
-			const live = liveOf(entry, adapter, wanted.config)
+			const live = liveOf(entry, adapter, desired.config)
 			entry.live = live
-			if ('blocked' in wanted) {
-				disconnect(entry, blocked(wanted.blocked))
+			if ('blocked' in desired) {
+				disconnect(entry, blocked(desired.blocked))
 				continue
 			}
-			const claim = claimOf(record.type, wanted.token)
+			const claim = claimOf(record.type, desired.token)
 			const holder = holders.get(claim)
 			if (holder !== undefined) {
 				disconnect(entry, blocked(`channel ${holder} has the same bot token; delete one of the two`))
 				continue
 			}
 			holders.set(claim, record.id)
-			starts.push(() => connect(entry, adapter, wanted.token, live, settings))
+			starts.push(() => connect(entry, adapter, desired.token, live, settings))
 		}
 		for (const start of starts) start()
 	}

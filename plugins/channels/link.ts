@@ -3,7 +3,7 @@ import { Fault, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
 import type { ChannelError, ChannelErrorCode, Link, LinkStatus } from './adapter.ts'
-import { codes } from './dialogue/thrown.ts'
+import { errorCodes } from './dialogue/adapter-error.ts'
 import { readCursor, readMessage } from './messages.ts'
 import type { Dialogue, LiveChannel } from './parts.ts'
 
@@ -96,7 +96,7 @@ function errorOf(
 	message: string,
 	{ cause, retry_after_ms }: { retry_after_ms?: number; cause?: unknown } = {},
 ): ChannelError {
-	if (!codes.has(code)) throw new TypeError(`an error's code must be one of ${[...codes].join(', ')}`)
+	if (!errorCodes.has(code)) throw new TypeError(`an error's code must be one of ${[...errorCodes].join(', ')}`)
 	const error = new Error(message, cause === undefined ? undefined : { cause })
 	return Object.assign(error, { code, ...(retry_after_ms !== undefined && { retry_after_ms }) })
 }

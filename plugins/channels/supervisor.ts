@@ -6,11 +6,11 @@ import { onAbort } from '../../core/util/on-abort.ts'
 import type { Connection } from './adapter.ts'
 import type { Adapter } from './adapters.ts'
 import { openBackoff } from './backoff.ts'
-import { readThrown } from './dialogue/thrown.ts'
+import { readAdapterError } from './dialogue/adapter-error.ts'
 import { openLink } from './link.ts'
 import type { LinkOptions } from './link.ts'
-import { connecting } from './news.ts'
-import type { ChannelState } from './news.ts'
+import { connecting } from './state-events.ts'
+import type { ChannelState } from './state-events.ts'
 
 export type Supervisor = ReturnType<typeof supervise>
 
@@ -180,7 +180,7 @@ function nameOf(connection: Connection): string | null {
 
 /** Why a connection failed, for operators. Accepts any thrown value. Replaces the token, however short it is. */
 export function failureOf(thrown: unknown, token: string) {
-	const { code, message, retry_after_ms } = readThrown(thrown)
+	const { code, message, retry_after_ms } = readAdapterError(thrown)
 	return {
 		message: message.replaceAll(token, '[token]').slice(0, MESSAGE_LIMIT),
 		/** Automatic retries cannot succeed. */

@@ -6,7 +6,7 @@ import type { FollowedRun } from './followed.ts'
 import { boundTo, hasRoom, pendingOp, placeOf } from './place.ts'
 import type { PlaceDeps } from './place.ts'
 import { keys } from './records.ts'
-import type { Reply, Talk } from './records.ts'
+import type { ConversationChat, Reply } from './records.ts'
 import { texts } from './texts.ts'
 
 /** Limit of ancestors of a run that are searched for its chat. */
@@ -20,7 +20,7 @@ export function destinationsOf(deps: PlaceDeps, catchUp: (run: FollowedRun) => P
 		async origin(run) {
 			let ancestor: RunRecord | undefined = run
 			for (let depth = 0; ancestor && depth < DEPTH_LIMIT; depth++) {
-				const talk = await store.get<Talk>(keys.talk(ancestor.agent_uid, ancestor.conversation))
+				const talk = await store.get<ConversationChat>(keys.talk(ancestor.agent_uid, ancestor.conversation))
 				if (talk) return { channel_id: talk.value.channel_id, chat: talk.value.chat }
 				ancestor = ancestor.parent && (await ctx.use('runs').find(ancestor.parent.run_id))
 			}
@@ -53,7 +53,7 @@ export function destinationsOf(deps: PlaceDeps, catchUp: (run: FollowedRun) => P
 					// Gives what the run sets up the same origin.
 					...(conversation === current
 						? []
-						: [{ key: keys.talk(agent.uid, conversation), value: { ...place, at: now() } satisfies Talk }]),
+						: [{ key: keys.talk(agent.uid, conversation), value: { ...place, at: now() } satisfies ConversationChat }]),
 				],
 			}
 		},

@@ -9,7 +9,7 @@ import type { Registry } from '../registry.ts'
 import { chatKey } from './chat-queues.ts'
 import { scopeOf } from '../keys.ts'
 import { keys } from './records.ts'
-import type { ChatMark, KnownChatRecord, SeenMessage, SentMessage, Talk } from './records.ts'
+import type { ChatMark, KnownChatRecord, SeenMessage, SentMessage, ConversationChat } from './records.ts'
 
 export type Marks = ReturnType<typeof openMarks>
 
@@ -186,7 +186,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			await store.delete(keys.feed(channel_id))
 			for await (const { uid } of ctx.use('agents').list()) {
 				for (const prefix of keys.ofChannel(uid, channel_id)) await sweep(prefix)
-				await sweep(keys.talks(uid), (value) => (value as Talk).channel_id === channel_id)
+				await sweep(keys.talks(uid), (value) => (value as ConversationChat).channel_id === channel_id)
 			}
 		},
 		/** Deletes records of messages accepted before `before`, ISO 8601. */

@@ -7,7 +7,7 @@ import type { Registry } from '../registry.ts'
 import type { FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
 import { keys, newReply } from './records.ts'
-import type { Reply, Talk } from './records.ts'
+import type { ConversationChat, Reply } from './records.ts'
 import type { ChatSessions } from './sessions.ts'
 
 export type ChatPlace = Pick<Reply, 'channel_id' | 'chat'>
@@ -40,7 +40,7 @@ export async function placeOfConversation(
 	agent: AgentRef,
 	conversation: string,
 ): Promise<ChatPlace | undefined> {
-	const talk = await deps.ctx.store.get<Talk>(keys.talk(agent.uid, conversation))
+	const talk = await deps.ctx.store.get<ConversationChat>(keys.talk(agent.uid, conversation))
 	if (talk) return { channel_id: talk.value.channel_id, chat: talk.value.chat }
 	const [, binding_id] = /^channel:([0-9a-f-]{36})$/.exec(conversation) ?? []
 	const found = binding_id === undefined ? undefined : await deps.registry.chatOf(binding_id)

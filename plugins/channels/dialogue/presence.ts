@@ -17,7 +17,7 @@ import { nonceOf } from './records.ts'
 import { Gone, openReply } from './reply.ts'
 import type { OpenReply } from './reply.ts'
 import { withNewlines } from './texts.ts'
-import { readThrown } from './thrown.ts'
+import { readAdapterError } from './adapter-error.ts'
 import { limitsOf } from './transmit.ts'
 import type { SendDeps } from './transmit.ts'
 
@@ -109,7 +109,7 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 			if (run.working && !ctx.signal.aborted) await work()
 		} catch (error) {
 			if (error instanceof Gone) return
-			const { code, message, retry_after_ms } = readThrown(error)
+			const { code, message, retry_after_ms } = readAdapterError(error)
 			const { channel_id, chat } = run.reply
 			const channel = platforms.now(channel_id)?.channel
 			if (code === 'limited' && channel) deps.pace.hold(channel, chat, retry_after_ms || PREVIEW_MS)
@@ -223,7 +223,7 @@ async function sendPreview(
 	try {
 		id = String((await deps.platforms.call(channel.id, () => connection.send(message))).id)
 	} catch (error) {
-		if (readThrown(error).code) await record.change({ preview: null })
+		if (readAdapterError(error).code) await record.change({ preview: null })
 		throw error
 	}
 	await record.change({ preview: { ...sent, id } }, { sent_id: id })

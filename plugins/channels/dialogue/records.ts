@@ -125,7 +125,7 @@ export interface SeenMessage {
 }
 
 /** The chat of a conversation: where it takes place, or where its answers go. */
-export interface Talk extends Pick<Reply, 'channel_id' | 'chat'> {
+export interface ConversationChat extends Pick<Reply, 'channel_id' | 'chat'> {
 	at: string
 }
 

@@ -5,7 +5,7 @@ import type { Op } from '../../../core/store/ports.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { FollowedRuns } from './followed.ts'
 import { keys, newReply } from './records.ts'
-import type { PendingMessage, Reply, Talk } from './records.ts'
+import type { PendingMessage, Reply, ConversationChat } from './records.ts'
 
 export interface RunStart extends Pick<PendingMessage, 'conversation' | 'channel_id' | 'chat' | 'message_id'> {
 	agent: AgentRef
@@ -42,7 +42,7 @@ export async function startRun(
 			...(merged.length > 0 && { merged }),
 		})
 		follow(reply)
-		const talk = { channel_id, chat, at: now() } satisfies Talk
+		const talk = { channel_id, chat, at: now() } satisfies ConversationChat
 		return [
 			{ key: keys.reply(agent.uid, channel_id, run_id), value: reply, expect: null },
 			{ key: keys.talk(agent.uid, conversation), value: talk },

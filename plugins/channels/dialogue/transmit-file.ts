@@ -6,7 +6,7 @@ import type { ConnectedChannel } from './platforms.ts'
 import { markOf } from './mark.ts'
 import type { Upload } from './records.ts'
 import { texts } from './texts.ts'
-import { idOf, persisted, retryDelays, thrownBy } from './transmit.ts'
+import { idOf, persisted, retryDelays, adapterErrorOf } from './transmit.ts'
 import type { Failure, SendDeps } from './transmit.ts'
 
 export interface TransmitFileOptions extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {
@@ -44,7 +44,7 @@ export async function transmitFile(deps: SendDeps, options: TransmitFileOptions)
 		try {
 			return await sendOnce(connected)
 		} catch (error) {
-			const thrown = thrownBy(error, ctx.signal)
+			const thrown = adapterErrorOf(error, ctx.signal)
 			const { code, message } = thrown
 			if (code === 'format' || code === 'refused') return { status: 'refused', message }
 			isUnknown ||= code === undefined

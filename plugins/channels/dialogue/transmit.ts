@@ -13,8 +13,8 @@ import type { Pace } from './pace.ts'
 import { nextPart } from './part.ts'
 import type { Attempt, Preview } from './records.ts'
 import type { MessagePart, SplitPosition } from './split.ts'
-import { readThrown } from './thrown.ts'
-import type { Thrown } from './thrown.ts'
+import { readAdapterError } from './adapter-error.ts'
+import type { AdapterError } from './adapter-error.ts'
 
 export interface TransmitOptions {
 	channel_id: string
@@ -90,7 +90,7 @@ export async function transmit(deps: SendDeps, options: TransmitOptions): Promis
 		try {
 			return { status: 'sent', id: idOf(await sendOnce(connected, chosen, part)), next: part.next }
 		} catch (error) {
-			const thrown = thrownBy(error, ctx.signal)
+			const thrown = adapterErrorOf(error, ctx.signal)
 			const { code, message } = thrown
 			options.calling?.(false)
 			switch (code) {
@@ -180,10 +180,10 @@ export async function persisted(work: Promise<void>): Promise<void> {
 }
 
 /** The platform's error of a failed attempt. Throws if sending must end: after an error of `persist`, or when the signal aborts. */
-export function thrownBy(error: unknown, signal: AbortSignal): Thrown {
+export function adapterErrorOf(error: unknown, signal: AbortSignal): AdapterError {
 	if (error instanceof NotPersisted) throw error.cause
 	signal.throwIfAborted()
-	return readThrown(error)
+	return readAdapterError(error)
 }
 
 /** The id of a sent message, checked since the adapter may be third-party code. */
@@ -202,7 +202,7 @@ export function retryDelays(
 	{ ctx: { log, signal } }: Pick<SendDeps, 'ctx'>,
 	{ channel_id, until }: Pick<TransmitOptions, 'channel_id' | 'until'>,
 	what: string,
-): (thrown: Thrown) => Promise<void> {
+): (thrown: AdapterError) => Promise<void> {
 	let delay = FIRST_DELAY_MS
 	const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal, ref: false })
 	return async ({ code, message, retry_after_ms }) => {

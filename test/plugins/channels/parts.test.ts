@@ -1,4 +1,4 @@
-/** Units of the plugin: pairing codes, access, delays, messages, news, failures. */
+/** Units of the plugin: pairing codes, access, delays, messages, events of the state, failures. */
 import fc from 'fast-check'
 import t from 'tap'
 import { checkAccess } from '../../../plugins/channels/access.ts'
@@ -8,7 +8,7 @@ import { hashOf, newCode, openAmong, readCode, withCode } from '../../../plugins
 import type { OpenCode } from '../../../plugins/channels/codes.ts'
 import { failureOf } from '../../../plugins/channels/supervisor.ts'
 import { readMessage } from '../../../plugins/channels/messages.ts'
-import { openNews } from '../../../plugins/channels/news.ts'
+import { openStateEvents } from '../../../plugins/channels/state-events.ts'
 import { arbitraryText } from '../../support/arbitrary-text.ts'
 
 const MINUTE = 60_000
@@ -156,14 +156,17 @@ void t.test('a message is copied, truncated to the limits and made well-formed',
 	)
 })
 
-void t.test('news report changes, each error once, and at most thirty at once', async (t) => {
+void t.test('events report changes, each error once, and at most thirty at once', async (t) => {
 	const reported: string[] = []
 	const stop = new AbortController()
 	t.teardown(() => stop.abort())
-	const news = openNews(async (type, { error, bot }) => void reported.push([type, error ?? bot].join(' ')), stop.signal)
+	const change = openStateEvents(
+		async (type, { error, bot }) => void reported.push([type, error ?? bot].join(' ')),
+		stop.signal,
+	)
 	const settled = () => new Promise((resolve) => setImmediate(resolve))
 	const report = (connection: 'connected' | 'reconnecting' | 'error', last_error: string | null) =>
-		news({ connection, bot: '@b', last_error })
+		change({ connection, bot: '@b', last_error })
 	report('reconnecting', 'no route')
 	report('reconnecting', 'no route')
 	report('connected', null)

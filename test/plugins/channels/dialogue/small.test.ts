@@ -6,7 +6,7 @@ import { openPlatforms } from '../../../../plugins/channels/dialogue/platforms.t
 import { openNotices } from '../../../../plugins/channels/dialogue/notices.ts'
 import { openPace } from '../../../../plugins/channels/dialogue/pace.ts'
 import { texts } from '../../../../plugins/channels/dialogue/texts.ts'
-import { readThrown } from '../../../../plugins/channels/dialogue/thrown.ts'
+import { readAdapterError } from '../../../../plugins/channels/dialogue/adapter-error.ts'
 import { transmit } from '../../../../plugins/channels/dialogue/transmit.ts'
 import type { Connection } from '../../../../plugins/channels/adapter.ts'
 import type { LiveChannel } from '../../../../plugins/channels/parts.ts'
@@ -48,16 +48,16 @@ function openSide(connection?: Partial<Connection>) {
 
 void t.test('any thrown value can be read', async (t) => {
 	for (const thrown of thrownValues) {
-		const { code, message, retry_after_ms } = readThrown(thrown)
+		const { code, message, retry_after_ms } = readAdapterError(thrown)
 		t.equal(code, undefined)
 		t.ok(message)
 		t.equal(retry_after_ms, 0)
 	}
 	const limited = Object.assign(new Error('slow'), { code: 'limited', retry_after_ms: 5 })
-	t.strictSame(readThrown(limited), { code: 'limited', message: 'slow', retry_after_ms: 5 })
+	t.strictSame(readAdapterError(limited), { code: 'limited', message: 'slow', retry_after_ms: 5 })
 	for (const retry_after_ms of [Number.NaN, -1e9, 'soon', null])
-		t.equal(readThrown({ code: 'limited', retry_after_ms }).retry_after_ms, 0)
-	t.equal(readThrown({ code: 'else' }).code, undefined)
+		t.equal(readAdapterError({ code: 'limited', retry_after_ms }).retry_after_ms, 0)
+	t.equal(readAdapterError({ code: 'else' }).code, undefined)
 })
 
 void t.test('a message is sent after any thrown value, without its invalid mark', async (t) => {

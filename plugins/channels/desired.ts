@@ -7,7 +7,7 @@ import type { Adapter, Adapters } from './adapters.ts'
 import type { ChannelSettings } from './contract.ts'
 import type { ChannelRecord } from './directory.ts'
 
-export type WantedConnection = { adapter: Adapter; config: Record<string, unknown> } & (
+export type DesiredConnection = { adapter: Adapter; config: Record<string, unknown> } & (
 	| { token: string }
 	/** `isTemporary`: the reason may disappear without an event, so check again later. */
 	| { blocked: string; isTemporary: boolean }
@@ -25,11 +25,11 @@ export interface ConnectionSettings {
 const permanent = ['not_found', 'forbidden', 'vault_locked', 'store_damaged'] as const
 
 /** For one reconciliation: lists secrets only once. The function returns undefined if no running plugin provides the type. */
-export function wantedIn(
+export function desiredIn(
 	{ use, config }: Pick<Context<ChannelSettings>, 'use' | 'config'>,
 	adapters: Adapters,
 	currentOf: (channel_id: string) => ConnectionSettings | undefined,
-): (record: ChannelRecord) => Promise<WantedConnection | undefined> {
+): (record: ChannelRecord) => Promise<DesiredConnection | undefined> {
 	let listing: Promise<Secret[]> | undefined
 	return async (record) => {
 		const adapter = adapters.all.get(record.type)

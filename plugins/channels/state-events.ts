@@ -11,7 +11,7 @@ export interface ChannelState {
 
 export const connecting: Readonly<ChannelState> = { connection: 'connecting', bot: null, last_error: null }
 
-export type NewsType = 'channel.connected' | 'channel.disconnected' | 'channel.error'
+export type StateEventType = 'channel.connected' | 'channel.disconnected' | 'channel.error'
 
 /** Rate limit of events: a burst of 30, then one every five seconds. */
 const EVENTS = { at_once: 30, per_minute: 12 }
@@ -22,8 +22,12 @@ const WAITING_LIMIT = 32
  * Returns a function to call with each new state. Reports connects, disconnects and errors; a repeated error only once. `emit`
  * must not throw.
  */
-export function openNews(
-	emit: (type: NewsType, payload: { bot?: string | null; error?: string | null }, state: ChannelState) => Promise<void>,
+export function openStateEvents(
+	emit: (
+		type: StateEventType,
+		payload: { bot?: string | null; error?: string | null },
+		state: ChannelState,
+	) => Promise<void>,
 	signal: AbortSignal,
 ): (state: ChannelState) => void {
 	let up = false
