@@ -1,5 +1,5 @@
-import { Best } from './best.ts'
-import type { Scored } from './best.ts'
+import { TopScores } from './top-scores.ts'
+import type { Scored } from './top-scores.ts'
 import type { Matches } from './keywords.ts'
 
 /** The vector leg of one search. */
@@ -21,7 +21,7 @@ export interface Similar {
  * are added rather than the ranks, since ranks do not tell a clear match from one that is barely better than the next.
  */
 export function fuse({ found: byWord, best, needed }: Matches, similar: Similar | undefined, limit: number): number[] {
-	const fused = new Best(limit)
+	const fused = new TopScores(limit)
 	if (similar) {
 		const { found, weight, cosine, relative } = similar
 		// Skips the similarity of candidates that it could not lift into the results: most of them.

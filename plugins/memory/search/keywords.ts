@@ -3,8 +3,8 @@
  * count for it too, with less weight: an answer often follows its question. This is computed during the search, so nothing
  * has to be rewritten when a neighbour is added or removed.
  */
-import { Best } from './best.ts'
-import type { Scored } from './best.ts'
+import { TopScores } from './top-scores.ts'
+import type { Scored } from './top-scores.ts'
 import { grown } from './grown.ts'
 import { isTypo } from './spelling.ts'
 
@@ -201,7 +201,7 @@ export class KeywordIndex {
 		const [scores, removed, ordinals, isTouched] = [this.#scores, this.#removed, this.#touched, this.#isTouched]
 		const count = this.#touchedCount
 		this.#touchedCount = 0
-		const first = new Best(limit)
+		const first = new TopScores(limit)
 		let highest = 0
 		let needed = 0
 		for (let at = 0; at < count; at++) {
@@ -216,7 +216,7 @@ export class KeywordIndex {
 			}
 		}
 		const least = needed - margin * highest
-		const best = new Best(most)
+		const best = new TopScores(most)
 		for (let at = 0; at < count; at++) {
 			const ordinal = ordinals[at] as number
 			const score = scores[ordinal] as number

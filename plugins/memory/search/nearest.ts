@@ -1,4 +1,4 @@
-import type { Scored } from './best.ts'
+import type { Scored } from './top-scores.ts'
 import type { Graph } from './graph.ts'
 import type { Vectors } from './vectors.ts'
 

@@ -2,8 +2,8 @@
  * The vectors of one agent, one byte per dimension: small enough for an exact scan, which is used while there are few or the
  * graph is incomplete.
  */
-import { Best } from './best.ts'
-import type { Scored } from './best.ts'
+import { TopScores } from './top-scores.ts'
+import type { Scored } from './top-scores.ts'
 import { dotWith } from './dot.ts'
 import { grown } from './grown.ts'
 
@@ -100,7 +100,7 @@ export class Vectors {
 		floor: number,
 		ordinals?: Iterable<number>,
 	): readonly Scored[] {
-		const best = new Best(limit)
+		const best = new TopScores(limit)
 		const compare = (ordinal: number): void => {
 			if (!this.has(ordinal)) return
 			const score = cosine(ordinal)

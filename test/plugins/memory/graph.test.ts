@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path'
 import t from 'tap'
 import { Graph } from '../../../plugins/memory/search/graph.ts'
-import type { Scored } from '../../../plugins/memory/search/best.ts'
+import type { Scored } from '../../../plugins/memory/search/top-scores.ts'
 import { nearest } from '../../../plugins/memory/search/nearest.ts'
 import type { NearestQuery } from '../../../plugins/memory/search/nearest.ts'
 import { Vectors } from '../../../plugins/memory/search/vectors.ts'

@@ -2,8 +2,8 @@
 import t from 'tap'
 import { HASHING } from '../../../plugins/memory/hashing.ts'
 import { AgentIndex } from '../../../plugins/memory/search/agent-index.ts'
-import { Best } from '../../../plugins/memory/search/best.ts'
-import type { Scored } from '../../../plugins/memory/search/best.ts'
+import { TopScores } from '../../../plugins/memory/search/top-scores.ts'
+import type { Scored } from '../../../plugins/memory/search/top-scores.ts'
 import { KeywordIndex } from '../../../plugins/memory/search/keywords.ts'
 import { queryOf, termsOf } from '../../../plugins/memory/words.ts'
 import { rowsOf, sentences } from './thread.ts'
@@ -16,12 +16,12 @@ const questions = contents.splice(MEMORIES).map((text) => text.split(' ').slice(
 void t.test('the highest of many scores are kept; of equal scores, the older memory', async (t) => {
 	for (const limit of [1, 2, 7, 100]) {
 		const offers: Scored[] = Array.from({ length: 1_000 }, (_, ordinal) => ({ ordinal, score: (ordinal * 619) % 97 }))
-		const best = new Best(limit)
+		const best = new TopScores(limit)
 		for (const { ordinal, score } of offers) best.offer(ordinal, score)
 		const sorted = offers.toSorted((a, b) => b.score - a.score || a.ordinal - b.ordinal)
 		t.strictSame(best.sorted(), sorted.slice(0, limit), `the ${limit} highest of 1,000`)
 	}
-	const few = new Best(10)
+	const few = new TopScores(10)
 	few.offer(3, 1)
 	few.offer(4, 2)
 	t.equal(few.least, undefined)

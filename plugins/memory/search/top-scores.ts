@@ -6,7 +6,7 @@ export interface Scored {
 }
 
 /** Keeps the highest scores of many, and of equal ones the older memory. */
-export class Best {
+export class TopScores {
 	readonly #limit: number
 	/** The lowest first. */
 	readonly #heap = new Heap<Scored>((one, other) => isBelow(one, other.ordinal, other.score))
