@@ -82,7 +82,7 @@ export interface NewMcpServer {
 }
 
 /** The permissions, besides changing agents, of the caller who adds a server. */
-export interface McpPowers {
+export interface McpPermissions {
 	/** May start any program, reach any address, and allow sampling and roots: has the scope `*`. */
 	trusted: boolean
 	/** May have the values of secrets sent to the server: has the scope `vault:write` or `*`. */
@@ -166,9 +166,9 @@ export interface McpServers {
 	get(agent: AgentRef, id: string): Promise<McpServerDetails>
 	/**
 	 * Adds a server and waits a few seconds for its first connection. Throws `forbidden` (naming the scope or setting) for
-	 * what needs more than the given powers, `already_exists`, `conflict` (too many), `invalid_request`.
+	 * what needs more than the given permissions, `already_exists`, `conflict` (too many), `invalid_request`.
 	 */
-	add(agent: AgentRef, wanted: NewMcpServer, powers: McpPowers): Promise<AddedMcpServer>
+	add(agent: AgentRef, wanted: NewMcpServer, permissions: McpPermissions): Promise<AddedMcpServer>
 	/** Its process or session has ended when this settles. Throws `not_found`. */
 	remove(agent: AgentRef, id: string): Promise<void>
 	/** Switches it on or off. Throws `not_found`. */

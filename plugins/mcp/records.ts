@@ -5,7 +5,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { changeRecord } from '../../core/store/change.ts'
 import type { Key, Op } from '../../core/store/ports.ts'
 import type { McpAuth, McpTransport } from './contract.ts'
-import { loginKeys } from './login/kept.ts'
+import { loginKeys } from './login/stored-logins.ts'
 import type { Pins } from './pins.ts'
 
 export interface McpRecord {

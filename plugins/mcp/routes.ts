@@ -46,9 +46,9 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params)
 			const { scope } = request.auth.credentials
-			const powers = { trusted: scope.includes('*'), secrets: holds(scope, 'vault:write') }
+			const permissions = { trusted: scope.includes('*'), secrets: holds(scope, 'vault:write') }
 			try {
-				return h.response(await servers.add(agent, request.payload, powers)).code(201)
+				return h.response(await servers.add(agent, request.payload, permissions)).code(201)
 			} catch (error) {
 				if (isFault(error, 'forbidden', 'address_refused'))
 					await reportAttempt(ctx, agent, request.payload, error.message)

@@ -99,11 +99,11 @@ export function serversOf(
 			if (connection.record.enabled) await reconnect(connection)
 			return view(connection)
 		},
-		async add(agent, wanted, powers) {
+		async add(agent, wanted, permissions) {
 			if (ctx.signal.aborted) throw new Fault('unavailable', 'the settings are being changed; try again')
-			if (!powers.secrets) checkReferences(wanted, ctx.find('vault')?.named ?? (() => []))
-			if (!powers.trusted) checkAllowances(wanted)
-			await check(wanted, powers.trusted, ctx.config)
+			if (!permissions.secrets) checkReferences(wanted, ctx.find('vault')?.named ?? (() => []))
+			if (!permissions.trusted) checkAllowances(wanted)
+			await check(wanted, permissions.trusted, ctx.config)
 			checkPlain(wanted, ctx.redactor.of([{ uid: agent.uid }]))
 			const id = newId()
 			const { name, transport, command, args, url, env, headers, auth, sampling, roots = [] } = wanted
@@ -117,8 +117,8 @@ export function serversOf(
 				...values,
 				secrets: [...new Set([...values.secrets, ...authSecrets])],
 				...(auth && { auth }),
-				trusted: powers.trusted,
-				secrets_allowed: powers.secrets,
+				trusted: permissions.trusted,
+				secrets_allowed: permissions.secrets,
 				...(sampling === true && { sampling }),
 				...(roots.length > 0 && { roots }),
 				enabled: true,

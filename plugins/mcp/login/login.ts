@@ -19,8 +19,8 @@ import type { McpRecord } from '../records.ts'
 import { readSecret } from '../values.ts'
 import { clientDocument, redirectAddress } from './client.ts'
 import { loginFetch } from './fetch.ts'
-import { isEqual, keptLogins } from './kept.ts'
-import type { KeptLogin, KeptLogins } from './kept.ts'
+import { isEqual, storedLogins } from './stored-logins.ts'
+import type { StoredLogin, StoredLogins } from './stored-logins.ts'
 import type { AuthClient, Challenge, Issuer, Tokens } from './oauth.ts'
 
 export type LoginServices = Pick<
@@ -45,9 +45,9 @@ export class Login {
 	readonly #services: LoginServices
 	readonly #server: URL
 	readonly #fetch: FetchLike
-	readonly #logins: KeptLogins
+	readonly #logins: StoredLogins
 	readonly #queue = openSerialQueue(WAITING, () => new Fault('mcp_unavailable', `${WAITING} requests wait for a login`))
-	#kept: Promise<KeptLogin | undefined> | undefined
+	#stored: Promise<StoredLogin | undefined> | undefined
 	#loginReason: string | null = null
 	/** The server's latest challenge. */
 	#challenge: Challenge = {}
@@ -60,7 +60,7 @@ export class Login {
 		this.#services = services
 		this.#server = new URL(record.url ?? '')
 		this.#fetch = loginFetch(this.#server, record.trusted, agent, services.config)
-		this.#logins = keptLogins(agent, { id: record.id, server: serverKey(agent, record.id) }, services)
+		this.#logins = storedLogins(agent, { id: record.id, server: serverKey(agent, record.id) }, services)
 	}
 
 	/** Why a person must sign in, as a sentence; null if nobody must, as far as known. */
@@ -72,7 +72,7 @@ export class Login {
 	takeOver(): boolean {
 		if (this.#loginReason === null) return false
 		this.#loginReason = null
-		this.#kept = undefined
+		this.#stored = undefined
 		return true
 	}
 
@@ -175,17 +175,17 @@ export class Login {
 	/** Revokes the tokens, if the authorization server supports that, and deletes them. */
 	async logout(): Promise<void> {
 		const { revoke } = await oauth()
-		const kept = await this.#read()
+		const stored = await this.#read()
 		this.#loginReason = null
-		if (!kept?.tokens) return this.#queue.run(() => this.#write(undefined))
-		const { issuer, tokens } = kept
+		if (!stored?.tokens) return this.#queue.run(() => this.#write(undefined))
+		const { issuer, tokens } = stored
 		const cannotRevoke = (error: unknown): undefined => {
 			const about = { server: this.#record.name, reason: this.#redact(messageOf(error)) }
 			this.#services.log.warn(about, 'tokens of an MCP server could not be revoked')
 			return undefined
 		}
 		// The agent may no longer have the grant for the client's secret.
-		const client = await this.#client(issuer, kept.redirect ?? '', kept.scope).catch(cannotRevoke)
+		const client = await this.#client(issuer, stored.redirect ?? '', stored.scope).catch(cannotRevoke)
 		await this.#queue.run(() => this.#write(undefined))
 		for (const token of [tokens.refresh_token, tokens.access_token])
 			if (client && token !== undefined)
@@ -195,15 +195,15 @@ export class Login {
 
 	/** The login as clients see it, without tokens; null if there are no tokens. */
 	async view(): Promise<McpLogin | null> {
-		const kept = await this.#read()
-		if (!kept?.tokens) return null
-		const { expires_at } = kept.tokens
+		const stored = await this.#read()
+		if (!stored?.tokens) return null
+		const { expires_at } = stored.tokens
 		return {
-			issuer: kept.issuer.issuer,
-			scopes: scopesOf(kept.tokens.scope ?? kept.scope),
+			issuer: stored.issuer.issuer,
+			scopes: scopesOf(stored.tokens.scope ?? stored.scope),
 			expires_at: expires_at === null ? null : new Date(expires_at).toISOString(),
-			signed_in_at: kept.signed_in_at ?? null,
-			renewable: this.#signsInItself || kept.tokens.refresh_token !== undefined,
+			signed_in_at: stored.signed_in_at ?? null,
+			renewable: this.#signsInItself || stored.tokens.refresh_token !== undefined,
 		}
 	}
 
@@ -213,8 +213,8 @@ export class Login {
 
 	/** The token for the next request; undefined if there is none. */
 	async #token(): Promise<string | undefined> {
-		const kept = await this.#read()
-		if (!kept?.tokens || !isDue(kept.tokens)) return kept?.tokens?.access_token
+		const stored = await this.#read()
+		if (!stored?.tokens || !isDue(stored.tokens)) return stored?.tokens?.access_token
 		return this.#queue.run(async () => {
 			const current = await this.#read()
 			if (!current?.tokens || !isDue(current.tokens)) return current?.tokens?.access_token
@@ -234,56 +234,56 @@ export class Login {
 		const lacksScope = response.status === 403
 		if (lacksScope && challenge.error !== 'insufficient_scope') return undefined
 		return this.#queue.run(async () => {
-			const kept = await this.#read()
-			const current = kept?.tokens?.access_token
+			const stored = await this.#read()
+			const current = stored?.tokens?.access_token
 			if (!isLast && current !== undefined && current !== used) return current
 			this.#challenge = challenge
-			if (this.#signsInItself && !isLast) return this.#requestOwnToken(kept, lacksScope)
-			if (!lacksScope && !isLast && kept?.tokens) {
-				const renewed = await this.#renew(kept)
+			if (this.#signsInItself && !isLast) return this.#requestOwnToken(stored, lacksScope)
+			if (!lacksScope && !isLast && stored?.tokens) {
+				const renewed = await this.#renew(stored)
 				if (renewed !== undefined) return renewed
 			}
-			await this.#requireLogin(kept, lacksScope)
+			await this.#requireLogin(stored, lacksScope)
 			return undefined
 		})
 	}
 
 	/** Renews the access token. Returns undefined if a person must sign in. */
-	async #renew(kept: KeptLogin): Promise<string | undefined> {
-		if (this.#signsInItself) return this.#requestOwnToken(kept, false)
-		const { issuer, tokens, redirect, scope } = kept
+	async #renew(stored: StoredLogin): Promise<string | undefined> {
+		if (this.#signsInItself) return this.#requestOwnToken(stored, false)
+		const { issuer, tokens, redirect, scope } = stored
 		if (tokens?.refresh_token === undefined) return undefined
 		const { refresh } = await oauth()
 		const client = await this.#client(issuer, redirect ?? '', scope)
 		const next = await this.#withFaults(refresh(issuer, client, tokens.refresh_token, this.#fetch))
 		if (!next) return undefined
-		await this.#write({ ...kept, tokens: { ...(tokens.scope !== undefined && { scope: tokens.scope }), ...next } })
+		await this.#write({ ...stored, tokens: { ...(tokens.scope !== undefined && { scope: tokens.scope }), ...next } })
 		return next.access_token
 	}
 
 	/** Gets a token by the grant client_credentials. Returns undefined if the server does not use OAuth. */
-	async #requestOwnToken(kept: KeptLogin | undefined, lacksScope: boolean): Promise<string | undefined> {
+	async #requestOwnToken(stored: StoredLogin | undefined, lacksScope: boolean): Promise<string | undefined> {
 		const { ownTokens } = await oauth()
-		const refusals = (kept?.refusals ?? 0) + (lacksScope ? 1 : 0)
+		const refusals = (stored?.refusals ?? 0) + (lacksScope ? 1 : 0)
 		if (refusals >= REFUSALS) throw this.#missingScopes()
 		const issuer = await this.#findIssuer()
 		if (!issuer) return undefined
-		const scope = this.#scopeOf(issuer, kept)
+		const scope = this.#scopeOf(issuer, stored)
 		const client = await this.#client(issuer, '', scope)
 		const tokens = await this.#withFaults(ownTokens(issuer, client, scope, this.#fetch))
-		await this.#write({ ...kept, issuer, tokens, ...(scope !== undefined && { scope }), refusals })
+		await this.#write({ ...stored, issuer, tokens, ...(scope !== undefined && { scope }), refusals })
 		return tokens.access_token
 	}
 
 	/** Records that a person must sign in, if the server uses OAuth. */
-	async #requireLogin(kept: KeptLogin | undefined, lacksScope: boolean): Promise<void> {
+	async #requireLogin(stored: StoredLogin | undefined, lacksScope: boolean): Promise<void> {
 		const issuer = await this.#findIssuer()
 		if (!issuer) return
-		const refusals = (kept?.refusals ?? 0) + (lacksScope ? 1 : 0)
+		const refusals = (stored?.refusals ?? 0) + (lacksScope ? 1 : 0)
 		if (refusals >= REFUSALS) throw this.#missingScopes()
-		if (kept) {
-			const { tokens: _, ...rest } = kept
-			await this.#write(lacksScope ? { ...kept, refusals } : rest)
+		if (stored) {
+			const { tokens: _, ...rest } = stored
+			await this.#write(lacksScope ? { ...stored, refusals } : rest)
 		}
 		const { scope } = this.#challenge
 		const name = `the MCP server "${this.#record.name}"`
@@ -316,23 +316,23 @@ export class Login {
 				information: { client_id, ...(client_secret && { client_secret: await secretOf(client_secret.secret) }) },
 			}
 		}
-		const kept = await this.#read()
-		if (kept?.client && kept.issuer.issuer === issuer.issuer && kept.redirect === redirect)
-			return { information: kept.client }
+		const stored = await this.#read()
+		if (stored?.client && stored.issuer.issuer === issuer.issuer && stored.redirect === redirect)
+			return { information: stored.client }
 		const document = clientDocument(this.#services.gateway)
 		const isKnown = document !== null && issuer.metadata?.client_id_metadata_document_supported === true
 		const client = isKnown
 			? { client_id: document }
 			: await this.#withFaults(register(issuer, redirect, scope, this.#fetch))
-		const { tokens: _, ...rest } = kept ?? {}
+		const { tokens: _, ...rest } = stored ?? {}
 		await this.#write({ ...rest, issuer, client, redirect })
 		return { information: client }
 	}
 
 	/** The scopes of the latest challenge and those granted before; else the operator's setting; else all that the server lists. */
-	#scopeOf({ scopes, metadata }: Issuer, kept: KeptLogin | undefined): string | undefined {
+	#scopeOf({ scopes, metadata }: Issuer, stored: StoredLogin | undefined): string | undefined {
 		const asked = scopesOf(this.#challenge.scope)
-		const before = asked.length > 0 ? scopesOf(kept?.tokens && (kept.tokens.scope ?? kept.scope)) : []
+		const before = asked.length > 0 ? scopesOf(stored?.tokens && (stored.tokens.scope ?? stored.scope)) : []
 		const wanted = asked.length > 0 ? [...before, ...asked] : (this.#record.auth?.scopes ?? scopes ?? [])
 		// Without this scope, some servers issue no refresh token.
 		const offline =
@@ -364,26 +364,26 @@ export class Login {
 		return new Fault(code, this.#redact(`the MCP server "${this.#record.name}" ${what}`))
 	}
 
-	#read(): Promise<KeptLogin | undefined> {
-		if (!this.#kept) {
+	#read(): Promise<StoredLogin | undefined> {
+		if (!this.#stored) {
 			const reading = this.#logins.read()
-			this.#kept = reading
+			this.#stored = reading
 			reading.then(
 				(login) => this.#hideTokens(login),
-				() => (this.#kept = undefined),
+				() => (this.#stored = undefined),
 			)
 		}
-		return this.#kept
+		return this.#stored
 	}
 
-	async #write(login: KeptLogin | undefined): Promise<void> {
+	async #write(login: StoredLogin | undefined): Promise<void> {
 		this.#hideTokens(login)
 		// Even if the write fails: the authorization server may have invalidated the old refresh token.
-		this.#kept = Promise.resolve(login)
+		this.#stored = Promise.resolve(login)
 		await this.#logins.write(login)
 	}
 
-	#hideTokens(login: KeptLogin | undefined): void {
+	#hideTokens(login: StoredLogin | undefined): void {
 		const { access_token, refresh_token } = login?.tokens ?? {}
 		this.#hide(access_token, refresh_token, login?.client?.client_secret)
 	}

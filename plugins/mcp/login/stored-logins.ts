@@ -7,7 +7,7 @@ import type { Key, Op } from '../../../core/store/ports.ts'
 import type { ClientInformation, Issuer, Tokens } from './oauth.ts'
 
 /** The client that was registered for a server, and the tokens of a completed login. */
-export interface KeptLogin {
+export interface StoredLogin {
 	issuer: Issuer
 	/** Absent for a client from the operator's settings. */
 	client?: ClientInformation
@@ -40,7 +40,7 @@ interface Sealed {
 	sealed: Uint8Array
 }
 
-export type KeptLogins = ReturnType<typeof keptLogins>
+export type StoredLogins = ReturnType<typeof storedLogins>
 
 export const loginKeys = {
 	login: (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'login', id],
@@ -48,7 +48,7 @@ export const loginKeys = {
 }
 
 /** `server`: the key of the server's record. Writes fail if that record was deleted, so that no login outlives its server. */
-export function keptLogins(
+export function storedLogins(
 	agent: AgentRef,
 	{ id, server }: { id: string; server: Key },
 	{ store, use }: Pick<Context, 'store' | 'use'>,
@@ -66,12 +66,12 @@ export function keptLogins(
 	}
 	const unseal = async <T>({ sealed }: Sealed): Promise<T> => JSON.parse(await use('vault').unseal(sealed, about)) as T
 	return {
-		async read(): Promise<KeptLogin | undefined> {
+		async read(): Promise<StoredLogin | undefined> {
 			const entry = await store.get<Sealed>(at)
-			return entry && unseal<KeptLogin>(entry.value)
+			return entry && unseal<StoredLogin>(entry.value)
 		},
 		/** Undefined deletes it. Throws `conflict` if the server was removed. */
-		write: (login: KeptLogin | undefined): Promise<void> => (login ? write(at, login) : store.delete(at)),
+		write: (login: StoredLogin | undefined): Promise<void> => (login ? write(at, login) : store.delete(at)),
 		/** Replaces an earlier pending login. Throws as `write`. */
 		begin: (pending: PendingLogin): Promise<void> => write(pendingAt, pending),
 		/**
