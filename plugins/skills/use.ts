@@ -7,7 +7,7 @@ import { wireName } from '../../sandbox/wire-name.ts'
 import type { SkillDocument } from './document.ts'
 import type { FileInfo } from './file-kind.ts'
 import { DOCUMENT } from './folder/contract.ts'
-import { powersOf } from './powers.ts'
+import { callHandler } from './call-handler.ts'
 import type { ProgramHosts } from './hosts.ts'
 import { READ_FILE } from './read-file.ts'
 import { scriptsNote } from './scripts.ts'
@@ -117,7 +117,7 @@ async function runWith(args: Use['args'], ctx: UseDeps, hosts: ProgramHosts, use
 			program: programOf(document),
 			args,
 			signal: AbortSignal.any([call.signal, signal]),
-			called: powersOf(ctx, { skill: name, skill_id, permissions, call }),
+			called: callHandler(ctx, { skill: name, skill_id, permissions, call }),
 			logged(whole) {
 				ctx.log.debug({ skill: name, skill_id, run_id, agent: agent.name, text: whole }, 'a skill logs')
 				if (logged > LOGGED_LIMIT) return

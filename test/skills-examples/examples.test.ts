@@ -6,7 +6,7 @@ import type { Context } from '../../core/plugin.ts'
 import { readDocument } from '../../plugins/skills/document.ts'
 import { openHosts } from '../../plugins/skills/hosts.ts'
 import { checkArguments } from '../../plugins/skills/parameters.ts'
-import { powersOf } from '../../plugins/skills/powers.ts'
+import { callHandler } from '../../plugins/skills/call-handler.ts'
 import { programOf } from '../../plugins/skills/use.ts'
 import { addSecret } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -135,7 +135,7 @@ async function runWith(name: string, args: object, { send }: FakeInternet): Prom
 		program: programOf(document),
 		args: checkArguments(document.parameters, { ...args }),
 		signal,
-		called: powersOf(lent, holder, send),
+		called: callHandler(lent, holder, send),
 		logged: () => {},
 	})
 }

@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import { guardedFetch } from '../../../core/fetch/guarded-fetch.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
-import { powersOf } from '../../../plugins/skills/powers.ts'
+import { callHandler } from '../../../plugins/skills/call-handler.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { contextProbe } from '../../support/context-probe.ts'
 import { startFakeInternet } from '../../support/fake-internet.ts'
@@ -46,11 +46,11 @@ function programWith(send?: typeof guardedFetch): Program {
 		hosts: ['api.example.com', 'next.example.com:8443'],
 		secrets: ['KEY', 'NONE', 'LINES', 'BOUND'],
 	}
-	const callPower = powersOf(lent, { skill: 's', skill_id: 'id', permissions, call: call as never }, send)
+	const handle = callHandler(lent, { skill: 's', skill_id: 'id', permissions, call: call as never }, send)
 	const { signal } = new AbortController()
 	return {
-		fetch: (url, init) => callPower('fetch', { url, init }, signal) as ReturnType<Program['fetch']>,
-		secret: (name) => callPower('secret', { name }, signal),
+		fetch: (url, init) => handle('fetch', { url, init }, signal) as ReturnType<Program['fetch']>,
+		secret: (name) => handle('secret', { name }, signal),
 		events,
 	}
 }

@@ -30,7 +30,7 @@ const lazyFetch: typeof guardedFetch = async (...args) =>
 	(await import('../../core/fetch/guarded-fetch.ts')).guardedFetch(...args)
 
 /** `send`: the HTTP client; tests replace it to reach their own server. */
-export function powersOf(
+export function callHandler(
 	ctx: Pick<Context, 'find' | 'use'>,
 	{ skill, skill_id, permissions, call }: SkillGrant,
 	send: typeof guardedFetch = lazyFetch,
