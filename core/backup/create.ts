@@ -14,7 +14,7 @@ import type { Trigger } from './manifest.ts'
 import { fileOf, idOf, originOf, partialOf } from './names.ts'
 import type { PackAnswer } from './pack-worker.ts'
 import type { Packed, PackJob } from './pack.ts'
-import { mustHaveRoom } from './room.ts'
+import { mustHaveSpace } from './free-space.ts'
 import { verifyPrefix } from './verify.ts'
 import { programOf } from '../util/own-code.ts'
 
@@ -54,7 +54,7 @@ export async function createBackup(request: BackupRequest): Promise<BackupInfo> 
 		partial = partialOf(folder, origin)
 		await mkdir(folder, { recursive: true, mode: 0o700 })
 		await removeLeftovers(folder, partial)
-		await mustHaveRoom(folder, 2 * request.snapshots.size(), keepFree)
+		await mustHaveSpace(folder, 2 * request.snapshots.size(), keepFree)
 		const staging = join(partial, 'home')
 		await snapshot(request, staging)
 		const id = await freeId(folder, begun)

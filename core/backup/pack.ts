@@ -14,7 +14,7 @@ import { digested } from './files.ts'
 import { holdsVaultKey } from './keys.ts'
 import { databaseName, formatVersion, manifestName } from './manifest.ts'
 import type { Manifest, Member, StoreFacts } from './manifest.ts'
-import { mustHaveRoom } from './room.ts'
+import { mustHaveSpace } from './free-space.ts'
 import { padding, tarEnd, tarHeader } from './tar.ts'
 import { readBackup } from './verify.ts'
 
@@ -43,7 +43,7 @@ export async function pack({ home, staging, file: target, keepFree, about }: Pac
 	const keys = await readdir(join(staging, 'keys')).catch(() => [])
 	const database = await stat(join(staging, databaseName))
 	const copied = files.reduce((sum, { bytes }) => sum + bytes, 0)
-	await mustHaveRoom(dirname(target), 2 * copied + database.size, keepFree)
+	await mustHaveSpace(dirname(target), 2 * copied + database.size, keepFree)
 
 	const members: Member[] = []
 	for (const file of files) {

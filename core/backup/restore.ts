@@ -9,7 +9,7 @@ import { idOf } from './names.ts'
 import { finishPlacement, isHalfPlaced, place } from './place.ts'
 import type { Placement } from './place.ts'
 import { giveToOwner } from './owner.ts'
-import { mustHaveRoom } from './room.ts'
+import { mustHaveSpace } from './free-space.ts'
 import { checkDatabase, readBackup, readManifest, sizeOf } from './verify.ts'
 
 export interface RestoreRequest {
@@ -66,7 +66,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 			step?.('reading the backup')
 			const { manifest } = await readBackup(file, {
 				into: staging,
-				admit: ({ members }) => mustHaveRoom(staging, sizeOf(members), 0),
+				admit: ({ members }) => mustHaveSpace(staging, sizeOf(members), 0),
 				...(signal && { signal }),
 			})
 			step?.('checking the database')

@@ -9,7 +9,7 @@ import { checkEnvelope, openEnvelope } from './envelope.ts'
 import { digested, syncFolder } from './files.ts'
 import { damaged, databaseName, manifestName, maxManifestBytes, parseHead, parseManifest } from './manifest.ts'
 import type { Manifest, ManifestHead, Member } from './manifest.ts'
-import { mustHaveRoom } from './room.ts'
+import { mustHaveSpace } from './free-space.ts'
 import { readTar } from './tar.ts'
 import type { TarEntry } from './tar.ts'
 
@@ -82,7 +82,7 @@ export async function verifyBackup(file: string, signal?: AbortSignal): Promise<
 		const result = await readBackup(file, {
 			into: folder,
 			only: isDatabase,
-			admit: ({ members }) => mustHaveRoom(folder, sizeOf(members.filter(isDatabase)), 0),
+			admit: ({ members }) => mustHaveSpace(folder, sizeOf(members.filter(isDatabase)), 0),
 			...(signal && { signal }),
 		})
 		checkDatabase(join(folder, databaseName))

@@ -32,7 +32,7 @@ import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
 import { findRun, getRun, jobOf, readRun } from './records.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
-import { openRoom } from './room.ts'
+import { openQueueLimits } from './queue-limits.ts'
 import { createRun } from './start.ts'
 import { startedIn } from './started-in.ts'
 import { summariesOf } from './summaries.ts'
@@ -58,7 +58,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			log.close()
 		})
 
-	const checkRoom = openRoom(ctx)
+	const checkQueueLimits = openQueueLimits(ctx)
 	const runs: Runs = {
 		converse: (agent, message, listener) => converse(ctx, runs, agent, message, listener),
 		follow: (run_id, listener) => follow(ctx, runs, run_id, listener),
@@ -83,7 +83,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 						also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])],
 					}),
 				},
-				{ checkRoom, counted, execute: (created) => executeNow(ctx, created) },
+				{ checkQueueLimits, counted, execute: (created) => executeNow(ctx, created) },
 			)
 			// The agent's record is in another scope. If the agent is already marked as deleted, the deletion may have missed this
 			// run; if it is marked later, the deletion finds it.

@@ -18,7 +18,7 @@ import { adopt } from './family.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 import { isNamed } from './named-conversation.ts'
-import type { Room } from './room.ts'
+import type { QueueLimits } from './queue-limits.ts'
 import { readRun } from './records.ts'
 
 export interface IdempotencyRecord {
@@ -30,7 +30,7 @@ export interface IdempotencyRecord {
 export const IDEMPOTENCY_MS = 24 * 3600 * 1000
 
 interface StartDeps {
-	checkRoom: Room
+	checkQueueLimits: QueueLimits
 	/** Counts the run toward the limits of its caller. */
 	counted: RunStart
 	/** See `begin`. */
@@ -43,7 +43,7 @@ export async function createRun(
 	agent: AgentRef,
 	run_id: string,
 	request: StartRequest & { conversation: string },
-	{ checkRoom, counted, execute }: StartDeps,
+	{ checkQueueLimits, counted, execute }: StartDeps,
 ): Promise<{ run: RunRecord; isNew: boolean }> {
 	const { store, use } = ctx
 	const { uid } = agent
@@ -59,7 +59,7 @@ export async function createRun(
 		const queue = await store.get<ConversationQueue>(keys.queue(uid, request.conversation))
 		const ahead = queue?.value.runs ?? []
 		// A run with a parent is exempt: the plugin that starts sub-agents limits them, and their results must not get lost.
-		await checkRoom(uid, ahead.length, request.parent !== undefined)
+		await checkQueueLimits(uid, ahead.length, request.parent !== undefined)
 		const parent = request.parent && (await parentOf(store, uid, request.parent.run_id))
 		const adopted = parent && adopt(parent, run_id)
 		const run: RunRecord = {

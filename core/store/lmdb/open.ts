@@ -95,7 +95,7 @@ function openFolder(path: string): Env {
 		const made = mkdirSync(path, { recursive: true, mode: 0o700 })
 		// The umask applies to the mode of mkdir.
 		if (made !== undefined) chmodSync(path, 0o700)
-		mustHaveRoom(path)
+		mustHaveSpace(path)
 		return openEnv(path)
 	} catch (error) {
 		const { code } = error as NodeJS.ErrnoException
@@ -106,7 +106,7 @@ function openFolder(path: string): Env {
 }
 
 /** If the disk fills up while LMDB makes its files, it crashes the process, or leaves a data file that counts as damaged. */
-function mustHaveRoom(path: string): void {
+function mustHaveSpace(path: string): void {
 	const isMade = (name: string): boolean => (statSync(join(path, name), { throwIfNoEntry: false })?.size ?? 0) > 0
 	if (isMade(dataFile) && isMade(lockFile)) return
 	let free = Infinity // if the file system does not report it

@@ -24,7 +24,7 @@ import { answerDiscovery, discoverGateways } from './discovery.ts'
 import { messagesUntil } from './read-stream.ts'
 import { openRecent } from './recent.ts'
 import type { Recent } from './recent.ts'
-import { openRoom } from './room.ts'
+import { openSpace } from './space.ts'
 import { openRecords } from './records.ts'
 import { infoOf, makeStreams, namesOf, rootAndKeyOf, token } from './streams.ts'
 import type { Names } from './streams.ts'
@@ -94,8 +94,8 @@ async function opened(
 	const state = await infoOf(client, names.state)
 	const events = await infoOf(client, names.events)
 
-	const room = openRoom(client, barrierOf(names, lease))
-	const place = { client, prefix: names.prefix, lease, room }
+	const space = openSpace(client, barrierOf(names, lease))
+	const place = { client, prefix: names.prefix, lease, space }
 	const stateWriter = openOrderedWriter({
 		...place,
 		stream: names.state,
@@ -149,7 +149,7 @@ async function opened(
 		stateWriter.passed(seq)
 		const look = async (): Promise<void> => {
 			leader = (await infoOf(client, names.state)).cluster?.leader ?? client.serverName()
-			const probe = await room.check()
+			const probe = await space.check()
 			if (probe !== undefined) eventWriter.passed(probe)
 			const lost = await checkLog()
 			if (lost) lease.lose(lost.message)
@@ -192,7 +192,7 @@ async function opened(
 				yield* stored.jobs()
 			},
 		},
-		trouble: () => lease.trouble() ?? room.trouble(),
+		trouble: () => lease.trouble() ?? space.trouble(),
 		format: data,
 		mayUpgrade: () => mayUpgrade({ data, wanted: wantedFormat, members, log }),
 		lost: lease.lost,

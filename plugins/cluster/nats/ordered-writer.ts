@@ -9,7 +9,7 @@ import { newId } from '../../../core/util/ids.ts'
 import { hasNoResponder, unreachable } from './client.ts'
 import type { Answer, Client } from './client.ts'
 import type { Lease } from './lease.ts'
-import type { Room } from './room.ts'
+import type { Space } from './space.ts'
 import { replacing, WRONG_SEQUENCE } from './streams.ts'
 
 export interface Outgoing {
@@ -25,7 +25,7 @@ export interface WriterOptions {
 	stream: string
 	prefix: string
 	lease: Lease
-	room: Room
+	space: Space
 	/** The position of a subject's last message, 0 for none; undefined if the caller does not know it. */
 	lastOf?: (subject: string) => number | undefined
 	/** The last position of the stream. */
@@ -64,7 +64,7 @@ const CACHED = 50_000
 const MAX_BACKLOG_BYTES = 64 * 1024 * 1024
 
 export function openOrderedWriter(options: WriterOptions): OrderedWriter {
-	const { client, stream, prefix, lease, room, lastOf, replaces = false } = options
+	const { client, stream, prefix, lease, space, lastOf, replaces = false } = options
 	const known = new BoundedMap<string, number>(CACHED)
 	/** The newest write of each subject that has not settled. */
 	const tails = new Map<string, Promise<unknown>>()
@@ -106,7 +106,7 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 				expect ??= await lastPosition(subject)
 				const { seq, error } = await send({ client, prefix, lease, replaces }, messages, id, expect, attempt > 1)
 				if (!error) return seq - messages.length + 1
-				const full = room.refusal(error)
+				const full = space.refusal(error)
 				if (full !== undefined) throw new Fault('storage_full', full)
 				noResponders = 0
 				if (error.err_code === WRONG_SEQUENCE) {

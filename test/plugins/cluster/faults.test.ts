@@ -260,8 +260,8 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 		}
 		return undefined
 	}
-	t.match(await fill(50_000), { code: 'storage_full', message: /no room left: resource limits exceeded for account/ })
-	t.match(engine.trouble(), /no room left: resource limits exceeded for account/, 'for operators')
+	t.match(await fill(50_000), { code: 'storage_full', message: /no space left: resource limits exceeded for account/ })
+	t.match(engine.trouble(), /no space left: resource limits exceeded for account/, 'for operators')
 	for (const sizes of [
 		[50_000, 10],
 		[10, 50_000],

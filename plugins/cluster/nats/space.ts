@@ -5,7 +5,7 @@
 import { textOfError } from './client.ts'
 import type { Answer, ApiError, Client } from './client.ts'
 
-export type Room = ReturnType<typeof openRoom>
+export type Space = ReturnType<typeof openSpace>
 
 /** The stream, the account or the disk of the servers is full. */
 const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
@@ -13,14 +13,14 @@ const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
 const PROBE_BYTES = 32 * 1024
 
 /** `subject`: for messages that readers ignore and that expire. */
-export function openRoom(client: Client, subject: string) {
+export function openSpace(client: Client, subject: string) {
 	let trouble: string | null = null
 	let isChecking = false
 	return {
 		/** Why a write was refused for lack of space; undefined if the error has another cause. Sets `trouble`. */
 		refusal(error: ApiError): string | undefined {
 			if (error.err_code === undefined || !FULL.has(error.err_code)) return undefined
-			return (trouble = `the cluster has no room left: ${textOfError(error)}`)
+			return (trouble = `the cluster has no space left: ${textOfError(error)}`)
 		},
 		/** Null while there is space; otherwise why writes are refused. */
 		trouble: () => trouble,

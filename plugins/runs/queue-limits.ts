@@ -6,7 +6,7 @@ import type { RunSettings } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 
-export interface RoomDeps extends Pick<Context<RunSettings>, 'store'> {
+export interface QueueLimitsDeps extends Pick<Context<RunSettings>, 'store'> {
 	queue: Pick<Context['queue'], 'waiting'>
 	pool: { places: { waiting(owner?: string): number } }
 	config: Pick<RunSettings, 'max_waiting' | 'max_waiting_per_agent' | 'max_waiting_total'>
@@ -17,12 +17,12 @@ export interface RoomDeps extends Pick<Context<RunSettings>, 'store'> {
  * `queue_full` if too many runs wait already in the conversation, of the agent or of all agents, unless the run `isExempt`.
  * Concurrent requests may exceed the limits of an agent and of all agents by their number.
  */
-export type Room = (uid: string, ahead: number, isExempt: boolean) => Promise<void>
+export type QueueLimits = (uid: string, ahead: number, isExempt: boolean) => Promise<void>
 
 /** Agents whose count is cached. */
 const CACHED_AGENTS = 1_024
 
-export function openRoom(deps: RoomDeps): Room {
+export function openQueueLimits(deps: QueueLimitsDeps): QueueLimits {
 	/** Upper bound of the runs that wait behind others, by agent: the last count and all runs queued since. Ended runs only lower it. */
 	const maxQueued = new BoundedMap<string, number>(CACHED_AGENTS)
 	return async (uid, ahead, isExempt) => {
@@ -50,7 +50,7 @@ export function openRoom(deps: RoomDeps): Room {
 }
 
 /** Checks the limits of a conversation and of all agents. */
-function checkOthers({ queue, pool, config }: RoomDeps, ahead: number): void {
+function checkOthers({ queue, pool, config }: QueueLimitsDeps, ahead: number): void {
 	if (ahead > config.max_waiting)
 		throw full(`${ahead - 1} runs wait in this conversation already; wait for one to end, or stop the agent`)
 

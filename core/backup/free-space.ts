@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises'
 import { Fault } from '../errors.ts'
 
 /** Throws `storage_full` if writing `bytes` to the folder's disk would leave less than `keepFree` free. */
-export async function mustHaveRoom(folder: string, bytes: number, keepFree: number): Promise<void> {
+export async function mustHaveSpace(folder: string, bytes: number, keepFree: number): Promise<void> {
 	const { bavail, bsize } = await statfs(folder)
 	const free = bavail * bsize
 	if (free - bytes >= keepFree) return

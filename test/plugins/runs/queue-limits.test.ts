@@ -1,7 +1,7 @@
 /** Limits of waiting runs, and how often they require reading the conversations of an agent. */
 import t from 'tap'
-import type { RoomDeps } from '../../../plugins/runs/room.ts'
-import { openRoom } from '../../../plugins/runs/room.ts'
+import type { QueueLimitsDeps } from '../../../plugins/runs/queue-limits.ts'
+import { openQueueLimits } from '../../../plugins/runs/queue-limits.ts'
 
 /** `conversations`: the number of runs of each; `placeless`: runs that wait for a thread. */
 function open(limit: number, conversations: number[], placeless = 0) {
@@ -15,8 +15,8 @@ function open(limit: number, conversations: number[], placeless = 0) {
 		queue: { waiting: () => 0 },
 		pool: { places: { waiting: () => state.placeless } },
 		config: { max_waiting: 100, max_waiting_per_agent: limit, max_waiting_total: 1_000 },
-	} as unknown as RoomDeps
-	return { state, check: openRoom(deps) }
+	} as unknown as QueueLimitsDeps
+	return { state, check: openQueueLimits(deps) }
 }
 
 void t.test('runs that wait for a thread need one read until they can reach the limit', async (t) => {
