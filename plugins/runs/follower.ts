@@ -3,7 +3,7 @@ import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { AnswerStream } from './answer-stream.ts'
-import { watchAsked } from './asked.ts'
+import { watchOpenQuestion } from './open-question.ts'
 import { openQuestion, stateAfter } from './run-state.ts'
 import type { RunState } from './run-state.ts'
 import type { OpenQuestion, Exchange, RunListener, RunRecord, RunResult, Runs } from './contract.ts'
@@ -129,7 +129,7 @@ export class Follower implements Exchange {
 	#watchBelow(): void {
 		if (this.#isOver || this.#watchesBelow) return
 		this.#watchesBelow = true
-		this.#releases.push(watchAsked(this.#ctx, this.run_id, (asked) => this.#hearBelow(asked)))
+		this.#releases.push(watchOpenQuestion(this.#ctx, this.run_id, (asked) => this.#hearBelow(asked)))
 	}
 
 	#apply(state: RunState): void {

@@ -2,7 +2,7 @@
 import { now, timeOfId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { expireApproval, expireApprovals, isOverdue } from './approvals.ts'
-import { closeQuestion } from './asks.ts'
+import { closeQuestion } from './questions.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { openLog } from './ending.ts'
 import { finish } from './finish.ts'

@@ -2,7 +2,7 @@
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { watchExpiry } from './approvals.ts'
-import { closeQuestion } from './asks.ts'
+import { closeQuestion } from './questions.ts'
 import { isFreshRun } from './begin.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { isOrphan, stop } from './ending.ts'

@@ -8,7 +8,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { Job } from '../../core/store/ports.ts'
-import { askedOf } from './asked.ts'
+import { openQuestionOf } from './open-question.ts'
 import { revoke, permanentApprovals, checkAnswer, unwatchExpiry } from './approvals.ts'
 import { untilStored } from './begin.ts'
 import { converse, follow } from './converse.ts'
@@ -62,7 +62,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	const runs: Runs = {
 		converse: (agent, message, listener) => converse(ctx, runs, agent, message, listener),
 		follow: (run_id, listener) => follow(ctx, runs, run_id, listener),
-		result: async (run) => resultIn(run, await askedOf(store, run)),
+		result: async (run) => resultIn(run, await openQuestionOf(store, run)),
 		async start(agent, request) {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
 			const opened = await openDestination(ctx, agent, request.destination, conversation)
@@ -187,7 +187,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				if (!run || !isEnded(run.status)) return run
 			}
 		},
-		asked: (run) => askedOf(store, run),
+		asked: (run) => openQuestionOf(store, run),
 		async questions(agent) {
 			const open: Question[] = []
 			for await (const { value } of store.list<Question>(keys.questions(agent.uid))) {

@@ -1,8 +1,8 @@
 /** Executes the tool calls that a run's thread requests. */
 import type { ToolFile } from '../../core/plugin.ts'
 import type { ToolCallRequest, ToolReply } from '../../core/protocol.ts'
-import { openAsks } from './asks.ts'
-import type { Asks } from './asks.ts'
+import { openQuestionQueue } from './questions.ts'
+import type { QuestionQueue } from './questions.ts'
 import { policyOf } from './call-policy.ts'
 import { forModel } from './for-model.ts'
 import { inContext } from './run-fields.ts'
@@ -14,12 +14,12 @@ import type { Active } from './work.ts'
 
 /** Shared by all calls of the execution; created by the first call, since most runs make none. */
 interface Shared {
-	asks: Asks
+	questions: QuestionQueue
 	signal: AbortSignal
 	closed: AbortController
 }
 
-/** `hold`: see `openAsks`. */
+/** `hold`: see `openQuestionQueue`. */
 export function openCalls(work: Active, hold: () => () => void) {
 	const { ctx, run, agent, log } = work
 	const begun = new Set(log.journal.steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
@@ -29,7 +29,7 @@ export function openCalls(work: Active, hold: () => () => void) {
 	const share = (): Shared => {
 		const closed = new AbortController()
 		const signal = AbortSignal.any([work.lock.signal, closed.signal])
-		return { closed, signal, asks: openAsks(work, signal, hold) }
+		return { closed, signal, questions: openQuestionQueue(work, signal, hold) }
 	}
 	return {
 		/** `redacted`: the calls of the model's latest answer as the thread gets them; `written`: as the model wrote them. */
@@ -40,8 +40,8 @@ export function openCalls(work: Active, hold: () => () => void) {
 		async call(redacted: ToolCallRequest): Promise<ToolReply> {
 			// The model's output may contain a secret: the tool gets it, but the thread and later requests do not.
 			const call = asWritten.get(redacted.id) ?? redacted
-			const { asks, signal } = (shared ??= share())
-			const asking = asks.of(call)
+			const { questions, signal } = (shared ??= share())
+			const asking = questions.of(call)
 			const site = {
 				run_id: run.run_id,
 				agent,
@@ -63,7 +63,7 @@ export function openCalls(work: Active, hold: () => () => void) {
 				const tools = run.tools === 'none' ? [] : await ctx.toolbox.list(agent)
 				return callTool(tools, call, site, ctx.log)
 			})
-			const waited_ms = asks.takeWaited()
+			const waited_ms = questions.takeWaited()
 			work.waited_ms += waited_ms
 			if (result.status === 'waits') return beginWait(work, call, result.wait)
 			if (result.status === 'asks') return askApproval(work, call, result.wanted)
@@ -73,7 +73,7 @@ export function openCalls(work: Active, hold: () => () => void) {
 		async close(): Promise<void> {
 			shared?.closed.abort('the run has ended')
 			// A withdrawn question must not keep a run paused that continues from its journal.
-			await shared?.asks.close()
+			await shared?.questions.close()
 		},
 	}
 }

@@ -4,8 +4,8 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli, StreamedEvent } from '../../../core/cli/contract.ts'
 import { runOf } from './attach.ts'
 import type { RunExtras } from './attach.ts'
-import { runAhead, waitingNote } from './run-ahead.ts'
-import type { Ahead } from './run-ahead.ts'
+import { blockingRun, waitingNote } from './blocking-run.ts'
+import type { BlockingRun } from './blocking-run.ts'
 import { askUser } from './run-question.ts'
 import type { Asking, QuestionHooks } from './run-question.ts'
 import type { Question, Run } from './run-record.ts'
@@ -87,7 +87,7 @@ class Follower {
 	/** The conversation in whose queue the run waits. */
 	#queuedIn: string | undefined
 	/** The run ahead of it in the queue, as last shown. */
-	#ahead: Ahead | undefined
+	#ahead: BlockingRun | undefined
 	/** Why the user's answer could not be read or sent. */
 	#failure: unknown
 
@@ -177,7 +177,7 @@ class Follower {
 	#queue(conversation: string, run_id: string): void {
 		this.#queuedIn = conversation
 		const showAhead = async (): Promise<void> => {
-			const ahead = await runAhead(this.#cli, this.#agent, conversation)
+			const ahead = await blockingRun(this.#cli, this.#agent, conversation)
 			const before = this.#ahead
 			if (this.#queuedIn === undefined || ahead === undefined) return
 			if (before?.run_id === ahead.run_id && before.question?.question_id === ahead.question?.question_id) return

@@ -12,7 +12,7 @@ import { isEnded } from './run-state.ts'
 const TREE_LIMIT = 64
 
 /** As `Runs.asked`. */
-export async function askedOf(store: Store, run: RunRecord): Promise<OpenQuestion | null> {
+export async function openQuestionOf(store: Store, run: RunRecord): Promise<OpenQuestion | null> {
 	return questionAt(await treeFrom(store, run))
 }
 
@@ -21,7 +21,7 @@ export async function askedOf(store: Store, run: RunRecord): Promise<OpenQuestio
  * question closes. The run's own questions are in its events.
  * Stops when the returned function is called. May be called before the run exists. `listener` must not throw.
  */
-export function watchAsked(
+export function watchOpenQuestion(
 	{ store, events, log }: Pick<Context, 'store' | 'events' | 'log'>,
 	run_id: string,
 	listener: (asked: OpenQuestion | null) => void,

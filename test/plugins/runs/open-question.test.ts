@@ -1,7 +1,7 @@
 /** Questions of sub-agents, reported to watchers of the parent run. */
 import t from 'tap'
 import type { OpenQuestion } from '../../../plugins/runs/contract.ts'
-import { watchAsked } from '../../../plugins/runs/asked.ts'
+import { watchOpenQuestion } from '../../../plugins/runs/open-question.ts'
 import { tidy } from '../../../plugins/runs/maintenance.ts'
 import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -37,7 +37,7 @@ void t.test('a watcher receives each question of a sub-agent once, and its end',
 			prompt,
 			trigger: 'api',
 			also: async (id) => {
-				stop = watchAsked(probe.context(), id, (asked) => received.push(asked && asked.question))
+				stop = watchOpenQuestion(probe.context(), id, (asked) => received.push(asked && asked.question))
 				return []
 			},
 		},
@@ -54,7 +54,7 @@ void t.test('a watcher receives each question of a sub-agent once, and its end',
 		t.equal(open.run_id, run.open_question.run_id)
 		// A later watcher receives it too.
 		const late = Promise.withResolvers<OpenQuestion | null>()
-		const stopLate = watchAsked(probe.context(), run_id, late.resolve)
+		const stopLate = watchOpenQuestion(probe.context(), run_id, late.resolve)
 		t.strictSame(await late.promise, run.open_question)
 		stopLate()
 		await ada.call(`ask-responses/${open.question_id}`, { answer: question.toLowerCase() })
@@ -84,7 +84,9 @@ void t.test('an expired question is no longer open, and the parent run continues
 	const cid = await follow(t, gateway, 'cid')
 	const run_id = await cid.start(spawning(asking('Anybody?')))
 	const [asked, over] = [Promise.withResolvers<OpenQuestion>(), Promise.withResolvers<void>()]
-	const stop = watchAsked(probe.context(), run_id, (question) => (question ? asked.resolve(question) : over.resolve()))
+	const stop = watchOpenQuestion(probe.context(), run_id, (question) =>
+		question ? asked.resolve(question) : over.resolve(),
+	)
 	t.teardown(stop)
 	t.match(await asked.promise, { question: 'Anybody?' })
 	const { events } = gateway.running.gateway // a third-party plugin cannot write the log of a run

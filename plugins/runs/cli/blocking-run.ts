@@ -3,7 +3,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import type { Question, Run } from './run-record.ts'
 
 /** The run that the queued runs of its conversation wait for. */
-export interface Ahead {
+export interface BlockingRun {
 	run_id: string
 	/** The question that it waits for, if any. */
 	question: Question | null
@@ -13,7 +13,7 @@ export interface Ahead {
 const LIMIT = 500
 
 /** The active or paused run of a conversation; undefined if there is none. */
-export async function runAhead({ api }: Cli, agent: string, conversation: string): Promise<Ahead | undefined> {
+export async function blockingRun({ api }: Cli, agent: string, conversation: string): Promise<BlockingRun | undefined> {
 	const questions = await api.request<Question[]>('GET', path`/v1/agents/${agent}/questions`)
 	for (const status of ['paused', 'started']) {
 		const runs = await api.request<Run[]>('GET', path`/v1/agents/${agent}/runs?status=${status}&limit=${LIMIT}`)
@@ -27,7 +27,7 @@ export async function runAhead({ api }: Cli, agent: string, conversation: string
 }
 
 /** Describes what a queued run waits for, and the command that ends the wait. */
-export function waitingNote({ ask, out }: Cli, agent: string, { run_id, question }: Ahead): string {
+export function waitingNote({ ask, out }: Cli, agent: string, { run_id, question }: BlockingRun): string {
 	const end = `svc runs cancel ${run_id}`
 	if (!question) return `waits for an earlier run of this conversation: svc runs follow ${run_id}, or ${end}`
 	if (ask.canAsk && !out.json) return `an earlier run of this conversation waits for an answer; ${end} ends it`

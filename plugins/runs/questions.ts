@@ -12,7 +12,7 @@ import { keys } from './keys.ts'
 import { isEnded } from './run-state.ts'
 import type { Work } from './work.ts'
 
-export type Asks = ReturnType<typeof openAsks>
+export type QuestionQueue = ReturnType<typeof openQuestionQueue>
 
 /** Queued questions of a run. */
 const WAITING_LIMIT = 16
@@ -24,7 +24,7 @@ const OPTIONS_LIMIT = 64
  * Concurrent calls of a run share one queue, so it shows one question at a time. `signal` aborts when the run has ended; `hold`
  * stops its wall clock until the returned function is called.
  */
-export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void) {
+export function openQuestionQueue(work: Work, signal: AbortSignal, hold: () => () => void) {
 	const withdrawn = new AbortController()
 	const queue = openSerialQueue(WAITING_LIMIT, tooMany)
 	let waited_ms = 0
