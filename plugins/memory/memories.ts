@@ -13,7 +13,7 @@ import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { newerFirst } from './newer-first.ts'
 import { hasMemories, keys, memoriesAt, shown } from './records.ts'
-import { forgetTexts, findText } from './same.ts'
+import { forgetTexts, findText } from './same-text.ts'
 import type { CallRecord, MemoryRecord } from './records.ts'
 
 /** `similarity`: null if it has no vector yet. */

@@ -3,8 +3,8 @@ import type { Entry, Op } from '../../core/store/ports.ts'
 import { ofEachAgent } from '../../core/upgrade/migration.ts'
 import type { Migration } from '../../core/upgrade/migration.ts'
 import type { MemoryRecord } from './records.ts'
-import { keysOf } from './same.ts'
-import type { TextRecord } from './same.ts'
+import { keysOf } from './same-text.ts'
+import type { TextRecord } from './same-text.ts'
 
 /** Before format 2, this record stated that the text records of an agent's memories had been made, which happened on first use. */
 const MARKER = 'memory-same-ready'

@@ -12,7 +12,7 @@ export const keys = {
 	memories: (uid: Uid): Key => [agentScope(uid), 'memory'],
 	/** From the key of a call to its memory, so that a repeated call creates no second one. */
 	call: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-call', hash],
-	/** From a text to the memory that has it; see same.ts. */
+	/** From a text to the memory that has it; see same-text.ts. */
 	same: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-same', hash],
 	/** An embedding made by a server. */
 	vector: (uid: Uid, id: string): Key => [agentScope(uid), 'memory-vector', id],

@@ -4,7 +4,7 @@ import { agentScope } from '../../../core/store/agent-scope.ts'
 import { change } from '../../../core/store/change.ts'
 import type { Key, Op, Store } from '../../../core/store/ports.ts'
 import { keys } from '../records.ts'
-import { isSameText, textOp } from '../same.ts'
+import { isSameText, textOp } from '../same-text.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
 
 /** Originals of one group: a commit may have 100 operations; an original needs two, the group itself up to five. */
