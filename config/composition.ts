@@ -27,6 +27,7 @@ export interface Composition {
 	renamedVariables: ReadonlyMap<string, string>
 }
 
+/** Joins the sections of the gateway and of the plugins. Throws for a setting whose section does not exist. */
 export function compose(declared: readonly DeclaredPlugin[]): Composition {
 	const parts = new Map<string, { schema: Schema; topic: Topic }>(Object.entries(coreSections))
 	for (const { name, schema, description = '', at, topic = 'Operation' } of declared) {

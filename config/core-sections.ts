@@ -113,6 +113,7 @@ export const coreExamples: Readonly<Record<string, string>> = {
 /** Settings and sections whose changes apply at the next start; all others apply at once. */
 export const appliedAtStart: readonly string[] = ['store', 'workers.lend', 'log.format']
 
+/** `path`: the keys of a setting or a section. */
 export function isAppliedAtStart(path: readonly string[]): boolean {
 	return appliedAtStart.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
 }

@@ -21,6 +21,7 @@ export function count(min: number, max: number, fallback: number, description: s
 		.description(`${sentence(description)} Default ${fallback}.`)
 }
 
+/** A boolean. `description`: without the default, which is appended. */
 export function flag(fallback: boolean, description: string): BooleanSchema {
 	return joi
 		.boolean()

@@ -33,6 +33,7 @@ export class ConfigError extends Error {
 	}
 }
 
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
 	return error instanceof Error ? error.message : String(error)
 }

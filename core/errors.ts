@@ -93,6 +93,7 @@ export function statusOf(code: string): number {
 	return isGeneralCode(code) ? generalCodes[code] : (pluginCodes.get(code) ?? 500)
 }
 
+/** Whether the code is one of the gateway itself, not of a plugin. */
 export function isGeneralCode(code: string): code is keyof typeof generalCodes {
 	return Object.hasOwn(generalCodes, code)
 }
@@ -158,6 +159,7 @@ export interface FaultOptions {
 	cause?: unknown
 }
 
+/** An expected error, whose code and message callers see. The message states what to change. */
 export class Fault extends Error {
 	readonly code: FaultCode
 	readonly errors: FieldError[] | undefined
@@ -209,6 +211,7 @@ export function shownFault(error: unknown): Fault {
 	return isFault(error) ? error : new Fault('internal', 'the gateway failed; its log shows why')
 }
 
+/** The error as plain data, for another thread or the store. An error that is not a Fault gets the code `internal`. */
 export function toWire(error: unknown): WireError {
 	if (isFault(error)) {
 		const { code, message, provider_code, provider_status } = error
@@ -222,10 +225,12 @@ export function toWire(error: unknown): WireError {
 	return { code: 'internal', message: messageOf(error) }
 }
 
+/** The Fault of an error from another thread or the store. An invalid code becomes `internal`. */
 export function fromWire({ code, message, provider_code, provider_status }: WireError): Fault {
 	return new Fault(codeIn(code), message, { provider_code, provider_status })
 }
 
+/** The message of any thrown value. Never throws. */
 export function messageOf(error: unknown): string {
 	if (error instanceof Error) return error.message
 	try {

@@ -177,6 +177,7 @@ export function isTree({ flags, data }: Node): boolean {
 	return (flags & nodeFlag.tree) !== 0 && data.length === treeSize
 }
 
+/** Reads the header of a tree, which begins at the byte `at`. */
 export function readTree(bytes: Buffer, at: number): Tree {
 	const root = bytes.readBigUInt64LE(at + 40)
 	return {

@@ -61,6 +61,7 @@ export async function removeBackup(folder: string, id: string): Promise<void> {
 	await syncFolder(folder)
 }
 
+/** What clients see of a backup. `bytes`: the size of its file. */
 export function infoOf(file: string, bytes: number, manifest: ManifestHead): BackupInfo {
 	const { id, created_at, trigger, gateway_version, store, includes_key, left_out, origin } = manifest
 	const { records, log_records, head } = store

@@ -141,6 +141,7 @@ function memberPath(path: string, helpers: Joi.CustomHelpers): string | Joi.Erro
 	return isMemberPath(path) ? path : helpers.message({ custom: '{#label} is not a file that belongs in a home' })
 }
 
+/** Whether a backup may contain a file at this path, which is relative to the home. */
 export function isMemberPath(path: string): boolean {
 	if (path === databaseName || path === settingsName) return true
 	const parts = path.split('/')
@@ -149,6 +150,7 @@ export function isMemberPath(path: string): boolean {
 	return known && parts.every((part) => part !== '' && part !== '.' && part !== '..' && !/[\\\u0000-\u001f]/.test(part))
 }
 
+/** The error for a file that is not a complete backup. `why` follows a colon and ends without a period. */
 export function damaged(why: string): Fault {
 	return new Fault(
 		'backup_damaged',

@@ -13,6 +13,7 @@ export function idOf(time: Date): string {
 	return time.toISOString().replaceAll(/[-:.]/g, '')
 }
 
+/** The path of a backup. Throws a `TypeError` for an invalid id, which might lead out of the folder. */
 export function fileOf(folder: string, id: string): string {
 	if (!idPattern.test(id)) throw new TypeError('this is not the id of a backup')
 	return join(folder, `${prefix}${id}${suffix}`)

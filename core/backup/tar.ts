@@ -36,6 +36,7 @@ export function tarHeader({ path, bytes, executable, modified }: TarFile): Buffe
 	return needsPax ? Buffer.concat([new Pax({ path, size: bytes }).encode(), ustar]) : ustar
 }
 
+/** The zeros that fill the last block of an entry of this size. */
 export function padding(bytes: number): Buffer {
 	return Buffer.alloc((block - (bytes % block)) % block)
 }

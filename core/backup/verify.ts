@@ -98,6 +98,7 @@ export function checkDatabase(path: string): void {
 	if (damage !== null) throw damaged(`its database is damaged: ${damage}`)
 }
 
+/** The size of all members, in bytes. */
 export function sizeOf(members: Member[]): number {
 	return members.reduce((sum, { bytes }) => sum + bytes, 0)
 }

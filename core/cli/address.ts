@@ -17,6 +17,7 @@ export interface AddressBook {
 	checkAlive(): Promise<void>
 }
 
+/** `env`: may have `SVC_URL` and `SVC_HOME`. `url` throws a usage error for an invalid `SVC_URL`. */
 export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): AddressBook {
 	let latest: string | undefined
 	let wasKilled = false

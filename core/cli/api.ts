@@ -26,6 +26,7 @@ function bodyOf(body: unknown): { body: string | Uint8Array<ArrayBuffer>; header
 	return { body: new Uint8Array(body), headers: { 'content-type': 'application/octet-stream' } }
 }
 
+/** The client of a command. Address and token are determined for each request. */
 export function openApi({ env, home, signal, silent_ms }: ApiOptions): OpenApi {
 	const { url, checkAlive } = addressBook(env, home)
 	const connection: Connection = {

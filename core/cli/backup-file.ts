@@ -17,6 +17,7 @@ export function fileGiven(cli: Cli, given: string): string {
 	throw new CliError('not_found', `there is no file ${file}, and "${given}" is not the id of a backup: svc backup list`)
 }
 
+/** The backup folder in the settings of the home. Throws `config_invalid`. */
 export function folderOf({ env, home }: Pick<Cli, 'env' | 'home'>): string {
 	return readConfig({ home, env }).backups.folder
 }

@@ -128,6 +128,7 @@ function unanswered(
 	return new CliError('unavailable', `no gateway answers at ${url}${why}; ${advice}`, { cause: error })
 }
 
+/** The error for a server whose response is not one of a gateway. */
 export function notAGateway(url: string): CliError {
 	return new CliError('unavailable', `the server at ${url} is not a gateway; set SVC_URL to the address of the gateway`)
 }
@@ -152,6 +153,7 @@ async function refusal(response: Response, connection: Connection): Promise<CliE
 	return new CliError(exit, lines.join('\n'), { code, errors })
 }
 
+/** The body as text. Throws as `bytesOf`. */
 export async function textOf(response: Response, connection: Connection): Promise<string> {
 	return new TextDecoder().decode(await bytesOf(response, connection, BODY_LIMIT))
 }
@@ -168,6 +170,7 @@ export async function bytesOf(response: Response, connection: Connection, limit 
 	}
 }
 
+/** Parses JSON. Throws `notAGateway` for any other text. */
 export function parse(text: string, connection: Connection): unknown {
 	try {
 		return JSON.parse(text)

@@ -109,6 +109,7 @@ export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, p
 	return { next, meanwhile }
 }
 
+/** Lines of standard input that is not a terminal. Reads it from the first call on. */
 export function pipedLines(stdin: NodeJS.ReadableStream, signal: AbortSignal): Lines {
 	let lines: AsyncIterator<string> | undefined
 	/** A line that was requested and is not delivered yet. */

@@ -19,6 +19,7 @@ const FRAME_MS = 100
 /** After this time the spinner shows the elapsed seconds. */
 const COUNTED_S = 3
 
+/** Makes all output safe for terminals. Colours only on terminals, and not with `NO_COLOR`. */
 export function openOutput({ stdout, stderr, env, json, quiet }: OutputOptions): Output {
 	const colours = (sink: Sink): boolean => sink.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
 	/** The latest spinner: other lines come above it, and the beginning of a line ends it. */

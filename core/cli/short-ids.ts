@@ -6,6 +6,7 @@ export const wholeId = new RegExp(`^${uuid.source}$`, 'i')
 /** A possible beginning or end of an id. */
 export const partOfId = /^[0-9a-f-]{4,35}$/i
 
+/** The last 8 characters. */
 export function shortId(id: string): string {
 	return id.slice(-LENGTH)
 }

@@ -39,6 +39,7 @@ export function boundedBody(
 	)
 }
 
+/** The error for a response with a larger body. */
 export function tooLarge(maxBytes: number): Fault {
 	return new Fault('fetch_too_large', `the answer is larger than ${maxBytes} bytes`)
 }

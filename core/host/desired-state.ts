@@ -28,6 +28,7 @@ export interface DesiredState {
 	refuse(problems: readonly LateProblem[], code?: 'config_invalid' | 'unavailable'): Fault
 }
 
+/** The plugins that are switched on, and what of the settings a reload applies. */
 export function desiredState(config: Config): DesiredState {
 	const names = new Set([...composition.plugins.keys(), ...Object.keys(config.plugins)])
 	return {

@@ -48,6 +48,7 @@ export function parseBody(request: Request): void {
 	else if (isJson(mime)) Object.assign(request, { payload: parse(body) })
 }
 
+/** The error for a body with more values than the limit. */
 export function tooManyValues(): Fault {
 	return new Fault('invalid_request', `the body holds more than ${VALUES_LIMIT} values`)
 }

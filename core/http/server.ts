@@ -154,6 +154,7 @@ function refuse(_request: unknown, _h: unknown, error: Error | undefined): never
 	throw new Fault('invalid_request', message, { errors })
 }
 
+/** Whether the request announces a body. */
 export function hasBody({ headers }: Request): boolean {
 	return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

@@ -60,6 +60,7 @@ export function runtimeFileVersion(home: string): string | undefined {
 	return info && `${info.ino} ${info.mtimeMs}`
 }
 
+/** The path of the runtime file of a home. */
 export function runtimeFileOf(home: string): string {
 	return join(home, 'run', 'gateway.json')
 }

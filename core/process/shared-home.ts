@@ -78,6 +78,7 @@ export function refuseShared(home: string, env: Readonly<NodeJS.ProcessEnv>): st
 	)
 }
 
+/** Whether the operator has allowed a home that others can write to. */
 export function isAllowed(env: Readonly<NodeJS.ProcessEnv>): boolean {
 	return env[OVERRIDE] === '1'
 }

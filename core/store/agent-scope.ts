@@ -10,6 +10,7 @@ import type { Engine, Key, Op, RecordChange, Rev, Store } from './ports.ts'
 const PREFIX = 'agent:'
 const ALIVE = 'alive'
 
+/** The scope of the agent with this uid. */
 export function agentScope(uid: string): string {
 	return `${PREFIX}${uid}`
 }
@@ -19,6 +20,7 @@ export function agentIn(scope: string): string | undefined {
 	return scope.startsWith(PREFIX) ? scope.slice(PREFIX.length) : undefined
 }
 
+/** The key of the agent's liveness record. */
 export function livenessKey(uid: string): Key {
 	return [agentScope(uid), ALIVE]
 }

@@ -40,6 +40,7 @@ export interface Tries {
 	delay: number
 }
 
+/** `delayMs`: the delay from now; 0 for none. */
 export function triesOf(attempt: number, delayMs: number): Tries {
 	return { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
 }
@@ -66,6 +67,7 @@ export interface Dispatcher {
 	close(): void
 }
 
+/** Makes the queue from the jobs that exist already. Jobs are handed out in the order of their places. */
 export function openDispatcher(backing: Backing, recovered: readonly Recovered[], log?: Logger): Dispatcher {
 	/** Ids in use, of waiting, delayed and leased jobs. The promise settles once the job is durable. */
 	const unfinished = new Map<string, Promise<void>>()

@@ -31,6 +31,7 @@ export function isName(text: string): boolean {
 	return text !== '' && !text.includes(separator) && text.isWellFormed() && Buffer.byteLength(text) <= maxNameBytes
 }
 
+/** The key of `joinKey`. */
 export function splitKey(joined: string): Key {
 	return joined.split(separator) as [string, ...string[]]
 }
@@ -55,6 +56,7 @@ export function compareKeys(a: string, b: string): number {
 	return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
+/** The error for an invalid argument of the store. */
 export function invalid(message: string): Fault {
 	return new Fault('invalid_request', message)
 }

@@ -11,6 +11,7 @@ export type LogRow = [
 	...step: unknown[],
 ]
 
+/** The row of an entry; the run is stored once for all rows of an append. */
 export function rowOf({ event, step }: LogEntry): LogRow {
 	const row: LogRow = [event.event_id, event.timestamp, event.agent_id, event.sequence, event.event_type, event.payload]
 	if (step !== undefined) row.push(step)

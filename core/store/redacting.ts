@@ -39,6 +39,7 @@ function redactedRecord<T>(view: View, value: T): T {
 	return withOwners(view.data(value, 'record'), value)
 }
 
+/** Redacts the bodies of jobs when they are added. */
 export function redactingQueue(queue: RunQueue, redactor: Redactor): RunQueue {
 	return {
 		...queue,

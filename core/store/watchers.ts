@@ -11,6 +11,7 @@ export interface Watchers<T> {
 	tell(key: string, make: () => T): void
 }
 
+/** An error that a watcher throws is logged. */
 export function openWatchers<T>(log?: Logger): Watchers<T> {
 	const byScope = new Map<string, Set<{ prefix: string; changed: (change: T) => void }>>()
 	return {

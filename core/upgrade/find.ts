@@ -12,6 +12,7 @@ export async function migrationsFor(mark: FormatMark): Promise<Migration[]> {
 	return all.filter((migration) => migration.format > from)
 }
 
+/** In the order in which they run: by format, then by name. */
 export async function allMigrations(): Promise<Migration[]> {
 	const lists = [...(await ownParts<readonly Migration[]>('migrations.ts')).values()]
 	return lists.flat().toSorted((a, b) => a.format - b.format || (a.name < b.name ? -1 : 1))

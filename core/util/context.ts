@@ -41,6 +41,7 @@ interface Context {
 const current = new AsyncLocalStorage<Context>()
 const none: LogFields = {}
 
+/** The third-party plugin in whose name the current code runs; undefined for the gateway's own. */
 export function ownerNow(): Owner {
 	return current.getStore()?.owner
 }

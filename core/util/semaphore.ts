@@ -24,6 +24,7 @@ export interface SemaphoreOptions {
 	reserve?: number | (() => number)
 }
 
+/** `places`: how many tasks run at the same time; a function if the number changes. */
 export function openSemaphore(
 	places: number | (() => number),
 	{ hold_ms, reserve = 0 }: SemaphoreOptions = {},

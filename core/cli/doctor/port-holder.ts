@@ -16,6 +16,7 @@ const LISTENING = '0A'
 /** Processes that are searched; a hundred take a few milliseconds. */
 const PROCESSES = 2_000
 
+/** Undefined if nothing listens there, or the process cannot be found. */
 export async function holderOfPort(port: number): Promise<PortHolder | undefined> {
 	const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')))
 	const wanted = new Set(tables.flatMap((table) => inodesOf(table, port)).map((inode) => `socket:[${inode}]`))

@@ -14,6 +14,7 @@ const maxRecords = 500
 /** Index entries read before yielding to other work. */
 const batch = 100
 
+/** One page of the log: reads at most 500 records. `writer`: refuses once the store is closed. */
 export function readPage(tables: Tables, writer: Writer, request: PageRequest): Promise<LogPage> {
 	const from = async function* (after: number): AsyncGenerator<PageRecord> {
 		const since = timeOf(request.filter.since, Number.NEGATIVE_INFINITY)

@@ -6,6 +6,7 @@ import { keyNumber, keysOf, numberKey } from './tables.ts'
 import { damaged, findRecord, sealValue, valueOf } from './record.ts'
 import type { Writer } from './writer.ts'
 
+/** Stores the jobs of the queue in LMDB. A job is durable once `add` has resolved. */
 export function queueBacking({ jobs, tries }: Tables, writer: Writer): Backing {
 	return {
 		add(place, job) {

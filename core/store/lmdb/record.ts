@@ -62,6 +62,7 @@ export function readEntry(table: Table, key: string): { entry: Entry<unknown>; b
 	return { entry, bytes: found.bytes.length }
 }
 
+/** The error for a record whose checksum or content is wrong. */
 export function damaged(table: Table, key: string, cause?: unknown): Fault {
 	const { name } = table as unknown as { name: string } // not in lmdb's types
 	return new Fault(

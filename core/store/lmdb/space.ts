@@ -33,6 +33,7 @@ const maxAgeMs = 200
 /** LMDB copies every page that it changes. A small write uses about two pages that no earlier commit has freed. */
 export const bytesPerWrite = 8192
 
+/** `path`: of the data files. `minFree`: in bytes. */
 export function watchSpace(path: string, minFree: number, freeBytes: () => number = () => freeBytesOf(path)): Space {
 	let free = 0
 	let failure: string | null = null

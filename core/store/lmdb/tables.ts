@@ -31,6 +31,7 @@ export function numberKey(value: number): string {
 	return value.toString(36).padStart(digits, '0')
 }
 
+/** The number of a `numberKey`. */
 export function keyNumber(key: string): number {
 	return Number.parseInt(key, 36)
 }
@@ -43,6 +44,7 @@ export interface KeyRange {
 	reverse?: boolean
 }
 
+/** At most `limit` keys of a range. */
 export function keysOf(table: Table, { start, end, reverse = false }: KeyRange, limit: number): string[] {
 	return [...table.getKeys({ start, end, limit, reverse, exclusiveStart: reverse, inclusiveEnd: reverse })]
 }
