@@ -45,7 +45,7 @@ export async function readBackup(file: string, { into, only, admit, signal }: Re
 		for (const member of manifest.members) {
 			const { value: entry } = await entries.next()
 			if (!entry || entry.path !== member.path || entry.bytes !== member.bytes)
-				throw damaged(`"${member.path}" is missing, out of place, or has another size than listed`)
+				throw damaged(`"${member.path}" is missing, out of place, or has a different size than listed`)
 			await readMember(entry, member, into !== undefined && (only?.(member) ?? true) ? into : undefined)
 		}
 		if (!(await entries.next()).done) throw damaged('it contains files that its manifest does not list')

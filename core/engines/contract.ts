@@ -42,7 +42,7 @@ export interface EngineModule {
 /** A gateway among several that share an engine: it waits and forwards requests to the working one, until it works itself. */
 export interface Member extends AsyncDisposable {
 	/**
-	 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the working one, and
+	 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has a different key than the working one, and
 	 * `unavailable` if it cannot listen.
 	 */
 	onLeaseObserved(lease: ObservedLease | null): Promise<void>

@@ -17,7 +17,7 @@ export interface Hop {
 	named: boolean
 }
 
-/** Headers that the connection sets, or that would name another site than the one that was checked. */
+/** Headers that the connection sets, or that would name a different site than the one that was checked. */
 const reservedHeaders = [
 	'host',
 	'connection',

@@ -89,7 +89,7 @@ function isPlain(part: unknown): boolean {
 	if (typeof part !== 'object' || part === null) return true
 	if (Array.isArray(part)) return part.every(isPlain)
 	const { type, ref, template, options } = part as Partial<Record<string, unknown>> & { ref?: { type?: unknown } }
-	// A template's options may choose another sign than `$`.
+	// A template's options may choose a different sign than `$`.
 	if (typeof template === 'string' && options !== undefined) return false
 	if (ref?.type === 'global' || (typeof type === 'string' && !plainTypes.has(type))) return false
 	return Object.entries(part).every(([name, inner]) => (name === 'examples' && Array.isArray(inner)) || isPlain(inner))

@@ -49,7 +49,7 @@ export function checkEntries(run: string | null, expectedLast: number, entries: 
 	}
 }
 
-/** The error of a writer whose append expects another sequence than the last one of the run. */
+/** The error of a writer whose append expects a different sequence than the last one of the run. */
 export function fenced(run: string, expectedLast: number, last: number): Fault {
 	return new Fault(
 		'fenced',

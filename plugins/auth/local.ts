@@ -75,7 +75,7 @@ function whyMaybePage(
 	if (!host || !(isLocalName(host.name) || isAllowed(host.name, allowedHosts))) {
 		return 'its Host is neither localhost nor a loopback address nor listed in server.allowed_hosts'
 	}
-	if (!targets(request.url ?? '/', host)) return 'its target names another host than its Host header'
+	if (!targets(request.url ?? '/', host)) return 'its target names a different host than its Host header'
 	const origins = valuesOf('origin')
 	if (origins.some((origin) => corsOrigins.includes(origin.toLowerCase())))
 		return 'its Origin is listed in server.cors_origins'

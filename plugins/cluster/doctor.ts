@@ -65,7 +65,7 @@ function noneWorks({ holder, gateways }: ClusterFindings): Finding {
 	const problem = `no gateway works on the data of the cluster at the moment: ${holder} does not answer`
 	return gateways.length > 0
 		? warning(
-				`${problem}, and a waiting gateway takes over, at most 15 s after the last sign of life`,
+				`${problem}; a waiting gateway takes over within 15 s after the lease was last renewed`,
 				'check again in 20 s: svc doctor --only store.cluster',
 			)
 		: warning(`${problem}, and no other gateway waits`, 'start one: svc start')

@@ -245,7 +245,7 @@ export interface Destinations {
 	/** Called when a run with such a destination starts; undefined if its result goes nowhere. */
 	open(agent: AgentRef, destination: Destination, conversation: string): Promise<OpenDestination | undefined>
 	/**
-	 * The run, or the message, is durable with its `ops`. May be called again, and on another instance than the one on which
+	 * The run, or the message, is durable with its `ops`. May be called again, and on a different instance than the one on which
 	 * `open` was called.
 	 */
 	begun(run: RunRecord, channel_id: string): Promise<void>

@@ -197,7 +197,7 @@ function withFiles(
 	}
 }
 
-/** Tells the model that the result belongs to other arguments than those that it wrote. */
+/** Tells the model that the result belongs to arguments other than those that it wrote. */
 function editNote({ arguments: made }: ToolCallRequest): string {
 	return `\n\n[Note from the gateway: a person changed the arguments of this call before it was made, to ${made}]`
 }

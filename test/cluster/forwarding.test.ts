@@ -227,7 +227,7 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		const other = await startMember(cluster, { env: { SVC_VAULT_KEY: randomBytes(32).toString('base64') } })
 		await t.rejects(other.works, {
 			code: 'config_invalid',
-			message: /another master key than the gateway .*copy the folder keys/,
+			message: /a different master key than the gateway .*copy the folder keys/,
 		})
 		await t.rejects((await startMember(cluster)).works, {
 			code: 'config_invalid',

@@ -37,7 +37,7 @@ async function installNow(lockHash, needs, lock) {
 	if (users.length > 0) {
 		const list = users.map(({ pid, script }) => `process ${pid} (${script})`)
 		fail(
-			'package-lock.json names other packages than the installed ones, which cannot be replaced while they ' +
+			'package-lock.json names different packages than the installed ones, which cannot be replaced while they ' +
 				`are in use by ${list.join(', ')}. Stop what uses them (kill ${users.map(({ pid }) => pid).join(' ')}), then run this again.`,
 		)
 	}

@@ -55,7 +55,7 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 	return connected
 }
 
-/** Throws if the gateway would refuse the channel for another reason than the missing token, before the user types the token. */
+/** Throws if the gateway would refuse the channel for a reason other than the missing token, before the user types the token. */
 async function checkWithoutToken({ api }: Cli, { type, config }: { type: string; config: object }): Promise<void> {
 	try {
 		// A token named in the settings would create the channel now.

@@ -95,7 +95,10 @@ export async function transmit(deps: SendDeps, options: TransmitOptions): Promis
 			options.calling?.(false)
 			switch (code) {
 				case 'format':
-					ctx.log.debug({ channel_id, reason: message }, `a message is sent in another format than ${chosen.markup}`)
+					ctx.log.debug(
+						{ channel_id, reason: message },
+						`a message is sent in a different format than ${chosen.markup}`,
+					)
 					format = formats.findIndex(({ markup }) => markup === chosen.markup) + 1
 					attempt = null
 					isUnknown = false

@@ -140,13 +140,13 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 		if (!isAlive) return undefined
 		throw new Fault(
 			'config_invalid',
-			`this home has another master key than the gateway ${holder}, which works on the data of the cluster; copy the folder keys from there, or set the same key in the environment`,
+			`this home has a different master key than the gateway ${holder}, which works on the data of the cluster; copy the folder keys from there, or set the same key in the environment`,
 		)
 	}
 
 	return {
 		/**
-		 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the working one, and
+		 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has a different key than the working one, and
 		 * `unavailable` if it cannot listen.
 		 */
 		async onLeaseObserved(found: ObservedLease | null): Promise<void> {

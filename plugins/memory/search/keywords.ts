@@ -8,7 +8,7 @@ import type { Scored } from './top-scores.ts'
 import { grown } from './grown.ts'
 import { isTypo } from './spelling.ts'
 
-/** Tuned on other conversations than those of the evaluation; recall is flat around all of these values. */
+/** Tuned on conversations other than those of the evaluation; recall is flat around all of these values. */
 const K1 = 0.9
 const B = 0.5
 /** The weight of a term in the first, second … neighbour on either side. */

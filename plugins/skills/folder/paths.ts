@@ -29,7 +29,7 @@ export function pathOf(name: string): string {
 
 /**
  * Throws `skill_invalid` for a path that is too long or has invisible characters, for two paths that are the same on some file
- * system, and for a path that is both a file and a folder. A reader of such paths could see another file than the gateway.
+ * system, and for a path that is both a file and a folder. A reader of such paths could see a different file than the gateway.
  */
 export function checkPaths(paths: readonly string[]): void {
 	for (const path of paths) checkPath(path)

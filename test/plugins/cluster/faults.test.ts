@@ -232,7 +232,7 @@ void t.test(
 		t.match(await found(), [
 			{
 				level: 'warning',
-				message: /elsewhere, process 1 .*does not answer, and a waiting gateway takes over/,
+				message: /elsewhere, process 1 .*does not answer; a waiting gateway takes over/,
 				fix: /check again/,
 			},
 		])
