@@ -204,7 +204,7 @@ void t.test('a plugin outside of the home does not run while others can write to
 		(await gateway.request('GET', '/v1/plugins')).body.find(({ name }: { name: string }) => name === 'greeter')
 	t.match(await status(), { state: 'failed', last_error: new RegExp(`mode 0664.*run: chmod -R go-w ${folder}$`) })
 	chmodSync(helper, 0o644)
-	await eventually(async () => (await status()).state === 'running')
+	await eventually(async () => (await status())?.state === 'running')
 	t.equal((await status()).last_error, null)
 
 	// Now the plugin runs. A change that another user could have made does not replace it.
