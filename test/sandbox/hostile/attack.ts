@@ -58,7 +58,7 @@ export async function runHostile(
 		only === undefined ? at % (3 * every) === 0 : only === 'all' || name.includes(only)
 	const chosen = programs.filter(isChosen).values()
 	let n = 0
-	const runAll = async (): Promise<void> => {
+	const runNext = async (): Promise<void> => {
 		for (const hostile of chosen) {
 			const number = n++
 			const [result, other] = await Promise.all([call(moduleOf(hostile), { port }), call(harmless, { n: number })])
@@ -75,8 +75,8 @@ export async function runHostile(
 			t.ok(children().length <= settings.processes, 'no surplus process is running')
 		}
 	}
-	// Twice, so that hostile programs also run beside each other.
-	await Promise.all([runAll(), runAll()])
+	// Two loops take programs from the same iterator, so that hostile programs also run beside each other.
+	await Promise.all([runNext(), runNext()])
 
 	t.equal(connections, 0, 'no program has connected to the canary server')
 	t.equal(readFileSync(file, 'utf8'), canary, 'the canary file is unchanged')
