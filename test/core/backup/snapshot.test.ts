@@ -1,4 +1,4 @@
-/** Copies of the store under load contain everything acknowledged before, and no half commit. */
+/** Copies of the store under load contain everything acknowledged before, and no partial commit. */
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -124,7 +124,7 @@ async function underLoad(t: Test, copyApartFrom: number): Promise<void> {
 			t.equal(records.length, parts)
 			t.ok(
 				records.every((record) => record.round === at && record.text === records[0]?.text),
-				'no half commit',
+				'no partial commit',
 			)
 			t.equal(found.length - parts, Math.min(at, 50), 'including the writes and deletions of the same commit')
 		}

@@ -99,7 +99,7 @@ async function checkCommits(t: Test, { store }: Engine): Promise<void> {
 		)
 		t.ok(
 			entries.every(({ value }) => value === first?.value),
-			`${scope} has no half commit`,
+			`${scope} has no partial commit`,
 		)
 		rounds.set(scope, first?.value ?? 0)
 	}
