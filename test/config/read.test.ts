@@ -145,7 +145,7 @@ void t.test('an empty variable counts as unset', (t) => {
 	t.end()
 })
 
-void t.test('SVC_LOOPBACK accepts eight words, in either case, and no other', (t) => {
+void t.test('SVC_LOOPBACK accepts eight words, in upper or lower case, and no other', (t) => {
 	for (const word of ['1', 'true', 'yes', 'on', 'TRUE']) {
 		t.equal(read(t, 'auth_mode: token', { SVC_LOOPBACK: word }).auth_mode, 'loopback', word)
 	}

@@ -323,7 +323,7 @@ void t.test('calls that a program does not await are aborted when it returns', a
 	t.ok(aborted)
 })
 
-void t.test('a process is replaced after orders_per_process calls', async (t) => {
+void t.test('calls succeed when their process is replaced after orders_per_process calls', async (t) => {
 	const hosts = open(t, { processes: 1 }, { orders_per_process: 2 })
 	for (let n = 0; n < 7; n++) t.equal(await call(hosts, 'return args.n', { args: { n } }), n)
 })

@@ -196,7 +196,7 @@ void t.test('an invalid manifest is refused, and one of a newer gateway with bot
 	)
 })
 
-void t.test('an archive that unpacks to far more than it declares is refused', async (t) => {
+void t.test('an archive that unpacks to far more than it declares, or declares too much, is refused', async (t) => {
 	const bomb = text('plugins/bomb', '')
 	const manifest = forgedManifest([bomb, database])
 	const zeros = Buffer.alloc(40 * 1024 ** 2)

@@ -116,7 +116,7 @@ void t.test('all blobs of a run are released, even if there are too many for one
 	t.strictSame(await keysIn(store), ['blob-total'])
 })
 
-void t.test('unused blobs are collected once they are old enough', async (t) => {
+void t.test('unused blobs are collected once they are old enough, and can be written again', async (t) => {
 	const store = await openStore()
 	const { blob } = await writeBlob(store, uid, [png()], {}, limits)
 	const record = await store.get<{ at: string }>([agentScope(uid), 'blob', blob.slice('sha256:'.length)])
