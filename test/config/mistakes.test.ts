@@ -123,7 +123,7 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	['plugins:\n  watch: {zone: a, hands: 4}\n', '2:27', /plugins\.watch\.hands: must be at most 3/],
 	['plugins:\n  watch: {zone: none, hands: 2}\n', '2:17', /plugins\.watch\.zone: hands need a zone/],
 	['watch: {zon: a}\nplugins:\n  watch: true\n', '1:9', /watch\.zon: .*did you mean "zone"/],
-	// Mistakes that only this machine or home shows
+	// Mistakes that depend on the machine or the home
 	[
 		`server: {port: ${busyPort}}\nlegacy: {port: 0}\n`,
 		'1:16',

@@ -1,4 +1,4 @@
-/** Backups of a gateway under load: what they contain, and kills meanwhile. */
+/** Backups of a gateway under load: their content, and kills of the gateway while it makes one. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -76,7 +76,7 @@ for (const [kind, write] of Object.entries(writes)) {
 		const { uid } = await ctx.use('agents').get(name)
 		const agent = { name, uid }
 		const begun = Promise.withResolvers<void>()
-		/** Writes until the agent is gone. Limits and concurrent writes also make writes fail, but end nothing. */
+		/** Writes until the agent is gone. A write that fails because of a limit or a concurrent write is not the end. */
 		const writer = async (from: number): Promise<unknown> => {
 			for (let n = from; ; n++) {
 				try {

@@ -71,7 +71,7 @@ void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, a
 		const { body } = await send(`${gateway.url}/v1/agents/${kind}/runs`, 'POST', { body: { prompt: 'Write twice.' } })
 		runs.set(kind, body.run_id)
 	}
-	// Each run has made its first call and waits for the answer to the second, which the server delays.
+	// Each run has made its first call and waits for the answer to the second, which the server withholds.
 	await eventually(() => Object.keys(dialects).every((kind) => server.of(kind).length === 2))
 	await gateway.kill()
 	server.release()
