@@ -13,7 +13,8 @@ import { STEPS, startChaosModel } from '../support/chaos-model.ts'
 import { roleOf } from '../support/cluster-processes.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
-import { freePorts, startNats, withoutNats } from '../support/nats.ts'
+import { freePort } from '../support/free-ports.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
@@ -57,7 +58,7 @@ providers:
 	const start = ({ home, port }: Pick<Node, 'home' | 'port'>): Promise<GatewayProcess> =>
 		spawnGateway(home, { SVC_PORT: String(port), SVC_LOG_LEVEL: 'info' })
 	for (let at = 0; at < GATEWAYS; at++) {
-		const node = { home: makeHome({ config }), port: (await freePorts(1))[0] as number }
+		const node = { home: makeHome({ config }), port: await freePort() }
 		if (nodes[0]) cpSync(join(nodes[0].home, 'keys'), join(node.home, 'keys'), { recursive: true })
 		nodes.push({ ...node, process: await start(node) })
 	}

@@ -6,7 +6,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
-import { freePorts, startNats, withoutNats } from '../support/nats.ts'
+import { freePort } from '../support/free-ports.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
 import { spawnGateway } from '../support/process.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/wait.ts'
@@ -114,7 +115,7 @@ providers:
   held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
 `
 		const home = makeHome({ config: configAt(network.address) })
-		const gateway = await spawnGateway(home, { SVC_PORT: String((await freePorts(1))[0]) })
+		const gateway = await spawnGateway(home, { SVC_PORT: String(await freePort()) })
 		const otherHome = makeHome({ config: configAt(cluster.nodes[0]?.address ?? '') })
 		cpSync(join(home, 'keys'), join(otherHome, 'keys'), { recursive: true })
 		const other = await spawnGateway(otherHome)

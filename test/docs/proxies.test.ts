@@ -12,7 +12,7 @@ import WebSocket from 'ws'
 import { testFolder } from '../support/folder.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
-import { freePort } from '../support/mcp.ts'
+import { freePort } from '../support/free-ports.ts'
 import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 
 const MIB = 2 ** 20

@@ -14,7 +14,7 @@ import type { Place } from './place.ts'
 import { openSvcHere } from './svc-here.ts'
 import type { SvcHere } from './svc-here.ts'
 import type { Step } from './page.ts'
-import { freePort } from '../support/mcp.ts'
+import { freePort } from '../support/free-ports.ts'
 import { WAIT_LIMIT_MS } from '../support/wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))

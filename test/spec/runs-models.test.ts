@@ -2,7 +2,7 @@
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
-import { freePort } from '../support/mcp.ts'
+import { freePort } from '../support/free-ports.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'

@@ -1,10 +1,9 @@
 /** MCP servers for tests: real ones, and our own small one with faults. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { freePort } from './free-ports.ts'
 import type { Answer, TestGateway } from './gateway.ts'
 import type { Followed } from './runs.ts'
 import { eventually } from './wait.ts'
@@ -111,13 +110,4 @@ export async function startEverything(t: Test, kind: 'sse' | 'streamableHttp', p
 		child.once('exit', () => reject(new Error(`the server ended: ${text}`)))
 	})
 	return { url: `http://127.0.0.1:${at}${kind === 'sse' ? '/sse' : '/mcp'}`, stop }
-}
-
-export async function freePort(): Promise<number> {
-	const server = createServer().listen(0, '127.0.0.1')
-	await once(server, 'listening')
-	const { port } = server.address() as AddressInfo
-	server.close()
-	await once(server, 'close')
-	return port
 }

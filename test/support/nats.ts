@@ -4,10 +4,10 @@ import type { ChildProcess } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePorts } from './free-ports.ts'
 import { eventually } from './wait.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -185,18 +185,4 @@ async function answers(port: number, path: string): Promise<boolean> {
 	} catch {
 		return false
 	}
-}
-
-/** Ports of this machine that are free at this moment. */
-export async function freePorts(count: number): Promise<number[]> {
-	const servers = await Promise.all(
-		Array.from({ length: count }, async () => {
-			const server = net.createServer().listen(0, '127.0.0.1')
-			await once(server, 'listening')
-			return server
-		}),
-	)
-	const ports = servers.map((server) => (server.address() as net.AddressInfo).port)
-	await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-	return ports
 }

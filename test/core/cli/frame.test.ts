@@ -11,7 +11,7 @@ import { paint, styleFor } from '../../../core/cli/style.ts'
 import { svcFor } from '../../support/cli.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
-import { freePort } from '../../support/mcp.ts'
+import { freePort } from '../../support/free-ports.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())

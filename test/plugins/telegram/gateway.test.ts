@@ -8,7 +8,7 @@ import type { Answer } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { ogg, pdf, png } from '../../support/files.ts'
 import { addChannel, stands, until } from '../../support/loop.ts'
-import { freePort } from '../../support/mcp.ts'
+import { freePort } from '../../support/free-ports.ts'
 import { allAnswered, startTelegram } from '../../support/telegram.ts'
 import type { SentMessage, TelegramChat, TestTelegram } from '../../support/telegram.ts'
 
