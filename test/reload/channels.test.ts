@@ -5,8 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startDiscord } from '../support/discord.ts'
 import { startGateway } from '../support/gateway.ts'
-import { addChannel, stands, until } from '../support/loop.ts'
+import { addChannel, stands } from '../support/loop.ts'
 import { startTelegram } from '../support/telegram.ts'
+import { eventually } from '../support/wait.ts'
 
 /** Between two messages. */
 const PAUSE_MS = 100
@@ -45,7 +46,7 @@ void t.test('changes of Telegram do not affect Discord, and no message is lost',
 	const talk = async (): Promise<void> => {
 		for (let n = 1; isTalking; n++) {
 			discord.say(room, `word ${n}.`)
-			await until(
+			await eventually(
 				() => discord.written(room).filter(({ content }) => content.includes(`word ${n}.`)).length,
 				(count) => count > 0,
 			)
@@ -56,7 +57,7 @@ void t.test('changes of Telegram do not affect Discord, and no message is lost',
 	const talking = talk()
 	const oneMoreAnswer = async (): Promise<void> => {
 		const before = answered
-		await until(
+		await eventually(
 			() => answered,
 			(count) => count > before,
 		)
@@ -75,7 +76,7 @@ void t.test('changes of Telegram do not affect Discord, and no message is lost',
 		await oneMoreAnswer()
 		// Broken code of a plugin has no effect, and the fixed code is applied.
 		writeFileSync(join(gateway.home, 'plugins/third/index.js'), 'export default {')
-		await until(
+		await eventually(
 			async () =>
 				(await gateway.request('GET', '/v1/plugins')).body.find((one: { name: string }) => one.name === 'third'),
 			(one) => one.last_error !== null,
@@ -88,7 +89,7 @@ void t.test('changes of Telegram do not affect Discord, and no message is lost',
 		t.equal((await gateway.request('PATCH', `/v1/channels/${a}`, { body: change })).status, 200)
 		await oneMoreAnswer()
 	}
-	await until(
+	await eventually(
 		() => asked.filter((text) => telegram.messages(person).some((one) => one.text.includes(text))).length,
 		(count) => count === asked.length,
 	)

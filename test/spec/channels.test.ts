@@ -3,8 +3,9 @@ import t from 'tap'
 import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
-import { addChannel, loopFiles, openLoop, secretOf, stands, until } from '../support/loop.ts'
+import { addChannel, loopFiles, openLoop, secretOf, stands } from '../support/loop.ts'
 import { isProperResponse, assertError } from '../support/error-response.ts'
+import { eventually } from '../support/wait.ts'
 
 const loop = openLoop()
 const gateway = await startGateway({
@@ -354,7 +355,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 	const harmless = { config: { answer: 'all', agent_id: 'ada', allowed_senders: ['7'], volume: 5 } }
 	t.equal((await call('PATCH', `/v1/channels/${trusted}`, harmless, { token })).status, 200)
 	const { link } = await loop.connected('value-of-UNLABELLED')
-	await until(
+	await eventually(
 		() => loop.connections('value-of-UNLABELLED').at(-1)?.link.config,
 		(now) => (now as { volume?: number }).volume === 5,
 	)
@@ -367,7 +368,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 	await call('DELETE', `/v1/vault/secrets/${id}`)
 	await stands(gateway, made.id, 'error')
 	await secret('FOR_CHANNELS', 'not-for-channels', 'billing')
-	const channel = await until(
+	const channel = await eventually(
 		async () => (await call('GET', `/v1/channels/${made.id}`)).body,
 		({ last_error }) => /policy_label/.test(last_error),
 	)

@@ -3,10 +3,11 @@ import t from 'tap'
 import { addAgent, addToken } from '../support/add.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions, TestGateway } from '../support/gateway.ts'
-import { addChannel, codeFor, loopFiles, openLoop, until } from '../support/loop.ts'
+import { addChannel, codeFor, loopFiles, openLoop } from '../support/loop.ts'
 import type { LoopConnection } from '../support/loop.ts'
 import { assertError } from '../support/error-response.ts'
 import { openStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
 
 const config = 'plugins: {loop: true}\nchannels: {max_bindings: 60}\n'
 const loop = openLoop()
@@ -200,13 +201,13 @@ void t.test('a channel has at most channels.max_bindings, and a deletion frees a
 	t.strictSame(await bound(), [], 'at once, even before all records are removed')
 	await agent('full')
 	t.strictSame(await bound(), [], 'a new agent with the same name has none')
-	await until(
+	await eventually(
 		() => pair(200),
 		({ status }) => status === 201,
 	)
 	const refill = await Promise.all(
 		Array.from({ length: 59 }, (_, n) =>
-			until(
+			eventually(
 				() => pair(n),
 				({ status }) => status === 201,
 			),
@@ -233,7 +234,7 @@ void t.test('a code binds the chat that it was issued for, once', async (t) => {
 		[binding_id],
 	)
 	assertError(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used')
-	await until(
+	await eventually(
 		() => loop.sent.filter((one) => one.chat.id === 'chat-1' && /connected to the agent.*coded/.test(one.text)),
 		(found) => found.length === 1,
 	)

@@ -3,9 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Connection, IncomingMessage, Link, OutgoingMessage } from '../../plugins/channels/adapter.ts'
 import type { Answer, TestGateway } from './gateway.ts'
-import { eventually as until } from './wait.ts'
-
-export { until }
+import { eventually } from './wait.ts'
 
 /**
  * The outcome of an attempt to connect. `fail`: an error. `refuse`: the platform refuses. `hang`: no outcome until the attempt is
@@ -54,7 +52,7 @@ export function openLoop(): Loop {
 		attempts: (token) => attempts.get(token) ?? 0,
 		connections: (token) => connections.filter((one) => one.token === token),
 		async connected(token, n = 1) {
-			await until(
+			await eventually(
 				() => loop.connections(token).length,
 				(count) => count >= n,
 			)
@@ -127,7 +125,7 @@ export function secretOf(token: string): string {
 
 /** Waits until a channel has this connection state. */
 export function stands(gateway: Pick<TestGateway, 'request'>, id: string, connection: string): Promise<Answer> {
-	return until(
+	return eventually(
 		async () => (await gateway.request('GET', `/v1/channels/${id}`)).body,
 		(channel) => channel.connection === connection,
 	)
@@ -141,5 +139,5 @@ export async function codeFor(loop: Loop, connection: LoopConnection, chat_id: s
 			.flatMap((one) => /\b[0-9A-HJKMNP-TV-Z]{8}\b/.exec(one.text)?.[0] ?? [])
 	const before = codes().length
 	await connection.say(chat_id, '/start')
-	return (await until(codes, (found) => found.length > before)).at(-1) ?? ''
+	return (await eventually(codes, (found) => found.length > before)).at(-1) ?? ''
 }

@@ -7,8 +7,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
-import { until } from '../../support/loop.ts'
 import { follow } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
 
 const clock = (version: string): string => `
 export default {
@@ -66,7 +66,7 @@ void t.test('a request that outlives its instance reaches the service of the nex
 	socket.write(
 		'POST /v1/clock HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{',
 	)
-	await until(gateway.running.gateway.status.openRequests, (open) => open === 1)
+	await eventually(gateway.running.gateway.status.openRequests, (open) => open === 1)
 	writeFileSync(join(gateway.home, 'plugins/clock/index.js'), clock('2.0.0'))
 	await gateway.running.gateway.reload()
 	let answer = ''
@@ -215,7 +215,7 @@ void t.test('timers of a plugin do not overlap, report errors, and end with the 
 			released: { isRunning: boolean; every: number } | null
 		}
 	}
-	await until(
+	await eventually(
 		() => state.every,
 		(ticks) => ticks >= 5,
 	)
@@ -224,7 +224,7 @@ void t.test('timers of a plugin do not overlap, report errors, and end with the 
 	t.match(status, { state: 'failing', last_error: /the second tick fails/ })
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'plugins: {ticking: false}\n')
 	await gateway.running.gateway.reload()
-	const released = await until(
+	const released = await eventually(
 		() => state.released,
 		(one) => one !== null,
 	)

@@ -5,8 +5,9 @@ import { isFault } from '../../../core/errors.ts'
 import type { AgentRef } from '../../../core/plugin.ts'
 import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { addChannel, loopFiles, openLoop, until } from '../../support/loop.ts'
+import { addChannel, loopFiles, openLoop } from '../../support/loop.ts'
 import { skillText } from '../../support/skills.ts'
+import { eventually } from '../../support/wait.ts'
 
 const SECRETS = 40
 
@@ -100,7 +101,7 @@ for (const [kind, write] of Object.entries(writes)) {
 			...(await keysUnder('vault', 'grant', uid)),
 			...(await keysUnder(`channel:${channel_id}`)).filter((key) => key.includes(` ${name}:`)),
 		]
-		t.strictSame(await until(keysInOtherScopes, (keys) => keys.length === 0), [])
+		t.strictSame(await eventually(keysInOtherScopes, (keys) => keys.length === 0), [])
 	})
 }
 

@@ -5,9 +5,10 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
-import { addChannel, loopFiles, openLoop, secretOf, stands, until } from '../../support/loop.ts'
+import { addChannel, loopFiles, openLoop, secretOf, stands } from '../../support/loop.ts'
 import type { Act } from '../../support/loop.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 
 const loop = openLoop()
 const settings = 'channels: {retry_max_s: 1}\n'
@@ -28,7 +29,7 @@ async function eventsOf(id: string): Promise<[type: string, error: unknown][]> {
 
 /** Waits until a channel has as many events as `wanted`, and asserts that they are these. */
 async function assertEvents(t: Test, id: string, wanted: [type: string, error?: RegExp][]): Promise<void> {
-	const events = await until(
+	const events = await eventually(
 		() => eventsOf(id),
 		(found) => found.length >= wanted.length,
 	)
@@ -118,7 +119,7 @@ void t.test('a refused connection is not retried before the secret changes', asy
 	t.equal(loop.attempts('refused-token'), 1)
 
 	await replaceSecret('refused-token', 'refused-token')
-	await until(() => loop.attempts('refused-token') === 2)
+	await eventually(() => loop.attempts('refused-token') === 2)
 	await stands(gateway, id, 'error')
 	await replaceSecret('refused-token', 'better-token')
 	t.match(await stands(gateway, id, 'connected'), { bot: '@bot_bett' })
@@ -131,7 +132,7 @@ void t.test('a refused connection is retried after each PATCH of the channel, ev
 	const id = await addChannel(gateway, 'patient-token')
 	await stands(gateway, id, 'error')
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: {} })
-	await until(() => loop.attempts('patient-token') === 2)
+	await eventually(() => loop.attempts('patient-token') === 2)
 	await stands(gateway, id, 'error')
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: { config: { room: 'b' } } })
 	await stands(gateway, id, 'connected')
@@ -152,7 +153,7 @@ void t.test('a connection ends when the platform refuses it later, or when its s
 	const secret = body.find((one: Answer) => one.name === secretOf('banned-token'))
 	await gateway.request('DELETE', `/v1/vault/secrets/${secret.id}`)
 	t.match(await stands(gateway, id, 'error'), { last_error: /there is no secret/ })
-	await until(() => second.closed)
+	await eventually(() => second.closed)
 	await gateway.request('POST', '/v1/vault/secrets', {
 		body: { name: secretOf('banned-token'), value: 'banned-token' },
 	})
@@ -231,7 +232,7 @@ void t.test('a faulty adapter does not affect other channels', async (t) => {
 void t.test('an attempt to connect that hangs ends when its channel is deleted', async (t) => {
 	loop.script('hanging-token', 'hang')
 	const id = await addChannel(gateway, 'hanging-token')
-	await until(() => loop.attempts('hanging-token') === 1)
+	await eventually(() => loop.attempts('hanging-token') === 1)
 	t.match(await read(id), { connection: 'connecting' })
 	t.equal((await gateway.request('DELETE', `/v1/channels/${id}`)).status, 200)
 })
@@ -285,7 +286,7 @@ void t.test('channels of a plugin stay connected while others are reloaded', asy
 
 	await reload(`plugins: {loop: false, other: true}\n${settings}`)
 	t.match(await stands(own, loopChannel, 'disabled'), { last_error: /no running plugin.*type loop/, bot: null })
-	await until(() => loopConnection.closed)
+	await eventually(() => loopConnection.closed)
 	await t.rejects(loopConnection.say('chat', 'too late'))
 	const { body } = await own.request('POST', '/v1/channels', {
 		body: { type: 'loop', bot_token_ref: secretOf('hot-loop') },
@@ -347,7 +348,7 @@ void t.test('an invalid channel of a plugin is reported, and other channels work
 	t.teardown(() => own.stop())
 	for (const group of groups) {
 		writeFileSync(join(own.home, 'config/gateway.yaml'), configOf(group))
-		const { last_error } = await until(
+		const { last_error } = await eventually(
 			async () => (await own.request('GET', '/v1/plugins')).body.find((one: Answer) => one.name === 'channels'),
 			({ last_error }) => group.every((name) => last_error?.includes(`${name}"`)),
 		)

@@ -7,8 +7,9 @@ import type { Store } from '../../../core/store/ports.ts'
 import { keys, scopeOf } from '../../../plugins/channels/keys.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
-import { addChannel, codeFor, loopFiles, openLoop, until } from '../../support/loop.ts'
+import { addChannel, codeFor, loopFiles, openLoop } from '../../support/loop.ts'
 import { assertError } from '../../support/error-response.ts'
+import { eventually } from '../../support/wait.ts'
 
 const loop = openLoop()
 
@@ -58,7 +59,7 @@ void t.test('a start completes interrupted deletions, and removes unfinished cha
 		)
 	})
 	const second = await startGateway({ home })
-	const { events } = await until(
+	const { events } = await eventually(
 		async () => (await second.request('GET', '/v1/audit?event_type=channel.deleted')).body,
 		(page) => page.events.length > 0,
 	)
@@ -75,7 +76,7 @@ void t.test('a start completes interrupted deletions, and removes unfinished cha
 		code: 'pairing_invalid',
 	})
 	// Removed last, in the background.
-	await until(
+	await eventually(
 		async () => (await second.request('GET', `/v1/look/codes/${kept}`)).body,
 		({ isThere }) => !isThere,
 	)

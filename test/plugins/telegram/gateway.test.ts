@@ -7,10 +7,11 @@ import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { ogg, pdf, png } from '../../support/files.ts'
-import { addChannel, stands, until } from '../../support/loop.ts'
+import { addChannel, stands } from '../../support/loop.ts'
 import { freePort } from '../../support/free-ports.ts'
 import { allAnswered, startTelegram } from '../../support/telegram.ts'
 import type { SentMessage, TelegramChat, TestTelegram } from '../../support/telegram.ts'
+import { eventually } from '../../support/wait.ts'
 
 t.jobs = 6
 const held = await startManualModel()
@@ -49,7 +50,7 @@ async function connect(t: Test, config: Record<string, unknown> = {}): Promise<B
 			body: { agent_id: agent, channel_id: id, external_chat_id: String(chat.id) },
 		})
 		if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
-		await until(() => telegram.messages(chat).length > before)
+		await eventually(() => telegram.messages(chat).length > before)
 	}
 	return {
 		telegram,
@@ -58,7 +59,7 @@ async function connect(t: Test, config: Record<string, unknown> = {}): Promise<B
 		async ask(chat, text, fields) {
 			const before = telegram.messages(chat).length
 			telegram.say(chat, text, fields)
-			await until(() => telegram.messages(chat).length > before)
+			await eventually(() => telegram.messages(chat).length > before)
 			return telegram.messages(chat)[before] as SentMessage
 		},
 	}
@@ -101,7 +102,7 @@ void t.test('in a group the bot answers when addressed, in the same topic', asyn
 	const answer = async (words: RegExp, ...asked: Parameters<typeof ask>): Promise<SentMessage> => {
 		const { message_id } = await ask(...asked)
 		const now = (): SentMessage | undefined => telegram.messages(team).find((one) => one.message_id === message_id)
-		return (await until(now, (message) => words.test(message?.text ?? ''))) as SentMessage
+		return (await eventually(now, (message) => words.test(message?.text ?? ''))) as SentMessage
 	}
 	const first = await answer(/one/, team, '@gate_test_bot one', { message_thread_id: 5, is_topic_message: true })
 	t.equal(first.thread_id, 5)
@@ -127,14 +128,14 @@ void t.test('a question in a group states which answers the bot sees', async (t)
 	const question = async (chat: TelegramChat): Promise<SentMessage> => {
 		const [topic, before] = [`topic ${++asked} of questions`, telegram.messages(chat).length]
 		telegram.say(chat, `@gate_test_bot ${topic}`)
-		const call = await until(() => held.calls.find(({ prompt }) => prompt.includes(topic)))
+		const call = await eventually(() => held.calls.find(({ prompt }) => prompt.includes(topic)))
 		call?.callTool('ask', JSON.stringify({ question: 'Tea?' }))
 		const seen = (): SentMessage | undefined =>
 			telegram
 				.messages(chat)
 				.slice(before)
 				.find(({ text }) => text.includes('Tea?'))
-		return (await until(seen, (found) => found !== undefined)) as SentMessage
+		return (await eventually(seen, (found) => found !== undefined)) as SentMessage
 	}
 	t.equal((await question(ada)).text, 'Tea?')
 	const inGroup = await question(team)
@@ -142,7 +143,7 @@ void t.test('a question in a group states which answers the bot sees', async (t)
 	telegram.say(team, 'Yes.')
 	const reply = { message_id: inGroup.message_id, from: { id: telegram.bot.id, is_bot: true } }
 	telegram.say(team, 'No.', { reply_to_message: reply })
-	const next = await until(() => held.calls.find(({ body }) => JSON.stringify(body).includes('No.')))
+	const next = await eventually(() => held.calls.find(({ body }) => JSON.stringify(body).includes('No.')))
 	next?.answer('No tea.')
 	await telegram.waitFor(({ text }) => text.includes('No tea.'))
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: { config: { answer: 'all' } } })
@@ -159,7 +160,7 @@ void t.test('an unfinished answer is a draft in a private chat, and grows in a g
 	telegram.say(ada, 'tell me')
 	const inPrivate = await held.called('tell me')
 	await telegram.called(({ method, payload }) => method === 'sendChatAction' && payload.chat_id === 43)
-	await until(
+	await eventually(
 		() => telegram.drafts.find(({ chat_id }) => chat_id === 43)?.text,
 		(text) => text?.trim() === 'Well,',
 	)
@@ -167,10 +168,10 @@ void t.test('an unfinished answer is a draft in a private chat, and grows in a g
 	await telegram.waitFor(({ chat, text }) => chat.id === 43 && text === 'Well, there it is.')
 
 	telegram.say(team, '@gate_test_bot tell us')
-	const inGroup = await until(() => held.calls.find(({ prompt }) => prompt.includes('tell us')))
+	const inGroup = await eventually(() => held.calls.find(({ prompt }) => prompt.includes('tell us')))
 	const growing = await telegram.waitFor(({ chat, text }) => chat.id === team.id && text.trim() === 'Well,')
 	inGroup?.answer('here it is.')
-	await until(() => growing.text === 'Well, here it is.')
+	await eventually(() => growing.text === 'Well, here it is.')
 	t.equal(telegram.messages(team).length, 2, 'the answer is one message')
 })
 
@@ -215,7 +216,7 @@ void t.test(`${CUTS} cuts, duplicates and updates out of order: each message is 
 			said.push(`and ${cut}.`)
 		}
 		telegram.cut()
-		await until(() => telegram.pending().length === 0)
+		await eventually(() => telegram.pending().length === 0)
 	}
 	const answersTo = (text: string): SentMessage[] =>
 		people.flatMap((person) => telegram.messages(person)).filter((one) => one.text.includes(text))
@@ -298,7 +299,7 @@ void t.test('photos, documents and voice messages reach the agent; the prompt li
 	const send = async (fields: Record<string, unknown>): Promise<Answer> => {
 		const before = telegram.messages(chat).length
 		telegram.say(chat, '', { text: undefined, ...fields })
-		await until(() => telegram.messages(chat).length > before)
+		await eventually(() => telegram.messages(chat).length > before)
 		return newest()
 	}
 	const photo = [{ file_id: 'small' }, { file_id: 'large', file_size: png('photo').length }]
