@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startDiscord } from '../support/discord.ts'
 import { startGateway } from '../support/gateway.ts'
-import { addChannel, stands } from '../support/loop.ts'
+import { addChannel, waitForConnection } from '../support/loop.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -26,8 +26,8 @@ void t.test('changes of Telegram do not affect Discord, and no message is lost',
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const a = await addChannel(gateway, telegram.token, { type: 'chat_a', config: { api_root: telegram.url } })
 	const b = await addChannel(gateway, discord.token, { type: 'chat_b', config: { api_root: discord.url } })
-	await stands(gateway, a, 'connected')
-	await stands(gateway, b, 'connected')
+	await waitForConnection(gateway, a, 'connected')
+	await waitForConnection(gateway, b, 'connected')
 	const [person, room] = [telegram.person(7, 'Grace'), discord.addDirect()]
 	for (const [channel_id, id] of [
 		[a, String(person.id)],
@@ -71,7 +71,7 @@ void t.test('changes of Telegram do not affect Discord, and no message is lost',
 	for (let round = 1; round <= ROUNDS; round++) {
 		ask(`on ${round}.`)
 		configure('telegram: false')
-		await stands(gateway, a, 'disabled')
+		await waitForConnection(gateway, a, 'disabled')
 		ask(`off ${round}.`)
 		await oneMoreAnswer()
 		// Broken code of a plugin has no effect, and the fixed code is applied.
@@ -84,7 +84,7 @@ void t.test('changes of Telegram do not affect Discord, and no message is lost',
 		await oneMoreAnswer()
 		writeFileSync(join(gateway.home, 'plugins/third/index.js'), third(`ctx.log.debug('${round}')`))
 		configure('telegram: true')
-		await stands(gateway, a, 'connected')
+		await waitForConnection(gateway, a, 'connected')
 		const change = { config: { answer: round % 2 === 0 ? 'all' : 'mentions' } }
 		t.equal((await gateway.request('PATCH', `/v1/channels/${a}`, { body: change })).status, 200)
 		await oneMoreAnswer()

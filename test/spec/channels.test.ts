@@ -3,7 +3,7 @@ import t from 'tap'
 import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
-import { addChannel, loopFiles, openLoop, secretOf, stands } from '../support/loop.ts'
+import { addChannel, loopFiles, openLoop, secretOf, waitForConnection } from '../support/loop.ts'
 import { isProperResponse, assertError } from '../support/error-response.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -190,7 +190,7 @@ void t.test('concurrent requests do not exceed channels.max_channels', async (t)
 
 void t.test('PATCH changes only the supplied fields, and reconnects', async (t) => {
 	const id = await addChannel(gateway, 'change-token', { config: { room: 'a', note: 1 } })
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	const first = await call('PATCH', `/v1/channels/${id}`, { config: { room: 'b', answer: 'all' } })
 	t.equal(first.status, 200)
 	t.strictSame(first.body.config, { room: 'b', note: 1, answer: 'all' })
@@ -201,14 +201,14 @@ void t.test('PATCH changes only the supplied fields, and reconnects', async (t) 
 	const third = await call('PATCH', `/v1/channels/${id}`, { config: { note: null, room: null } })
 	t.strictSame(third.body.config, { answer: 'all' })
 	await loop.connected('change-token', 3)
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	t.strictSame((await call('PATCH', `/v1/channels/${id}`, {})).body.connection, 'connected')
 	await call('PATCH', `/v1/channels/${id}`, { config: { answer: 'all' }, bot_token_ref: secretOf('change-token') })
 
 	await secret('CHANGED', 'changed-token')
 	await call('PATCH', `/v1/channels/${id}`, { config: { bot_token_secret_ref: 'CHANGED' } })
 	await loop.connected('changed-token')
-	t.equal((await stands(gateway, id, 'connected')).bot_token_ref, 'CHANGED')
+	t.equal((await waitForConnection(gateway, id, 'connected')).bot_token_ref, 'CHANGED')
 	t.equal(loop.attempts('change-token'), 3, 'a PATCH that changes nothing does not reconnect')
 
 	for (const [body, path] of [
@@ -366,7 +366,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 	const { body: made } = await make('FOR_CHANNELS')
 	await loop.connected('for-channels')
 	await call('DELETE', `/v1/vault/secrets/${id}`)
-	await stands(gateway, made.id, 'error')
+	await waitForConnection(gateway, made.id, 'error')
 	await secret('FOR_CHANNELS', 'not-for-channels', 'billing')
 	const channel = await eventually(
 		async () => (await call('GET', `/v1/channels/${made.id}`)).body,
@@ -381,7 +381,7 @@ void t.test('no response and no event contains a token', async (t) => {
 	const token = 'canary-5f2b77e0c1'
 	loop.script(token, 'fail', 'fail')
 	const id = await addChannel(gateway, token)
-	const channel = await stands(gateway, id, 'connected')
+	const channel = await waitForConnection(gateway, id, 'connected')
 	await remove(id)
 	const { events } = (await call('GET', '/v1/audit?limit=500')).body
 	t.ok(events.some((one: Answer) => one.event_type === 'channel.error' && one.payload.channel_id === id))

@@ -124,7 +124,11 @@ export function secretOf(token: string): string {
 }
 
 /** Waits until a channel has this connection state. */
-export function stands(gateway: Pick<TestGateway, 'request'>, id: string, connection: string): Promise<Answer> {
+export function waitForConnection(
+	gateway: Pick<TestGateway, 'request'>,
+	id: string,
+	connection: string,
+): Promise<Answer> {
 	return eventually(
 		async () => (await gateway.request('GET', `/v1/channels/${id}`)).body,
 		(channel) => channel.connection === connection,

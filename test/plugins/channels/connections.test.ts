@@ -5,7 +5,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
-import { addChannel, loopFiles, openLoop, secretOf, stands } from '../../support/loop.ts'
+import { addChannel, loopFiles, openLoop, secretOf, waitForConnection } from '../../support/loop.ts'
 import type { Act } from '../../support/loop.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
@@ -49,7 +49,7 @@ async function replaceSecret(token: string, value: string): Promise<void> {
 
 void t.test('a new channel connects, and shows the name of its bot', async (t) => {
 	const id = await addChannel(gateway, 'plain-token', { config: { room: 'x', other: [1] } })
-	t.match(await stands(gateway, id, 'connected'), { bot: '@bot_plai', last_error: null })
+	t.match(await waitForConnection(gateway, id, 'connected'), { bot: '@bot_plai', last_error: null })
 	const { link } = await loop.connected('plain-token')
 	t.equal(link.channel_id, id)
 	t.equal(link.token, 'plain-token')
@@ -60,7 +60,7 @@ void t.test('a new channel connects, and shows the name of its bot', async (t) =
 void t.test('a failed attempt to connect is retried, and the same error is reported once', async (t) => {
 	loop.script('flaky-token', 'fail', 'fail', 'fail')
 	const id = await addChannel(gateway, 'flaky-token')
-	t.match(await stands(gateway, id, 'connected'), { last_error: null })
+	t.match(await waitForConnection(gateway, id, 'connected'), { last_error: null })
 	t.equal(loop.attempts('flaky-token'), 4)
 	await assertEvents(t, id, [
 		['channel.created'],
@@ -72,14 +72,14 @@ void t.test('a failed attempt to connect is retried, and the same error is repor
 void t.test('a lost connection is closed and replaced; the old one has no effect any more', async (t) => {
 	const id = await addChannel(gateway, 'lost-token')
 	const first = await loop.connected('lost-token')
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	await first.say('chat', '/whoami')
 	first.link.lost(new Error('the wire was cut'))
 	await t.rejects(first.say('chat', 'too late'), { code: 'channel_unavailable' })
 	const second = await loop.connected('lost-token', 2)
 	t.ok(first.closed, 'closed before the next one')
 	t.ok(first.link.signal.aborted)
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	first.link.status('reconnecting', 'from the grave')
 	first.link.lost(new Error('from the grave'))
 	await t.rejects(first.link.cursor())
@@ -97,7 +97,7 @@ void t.test('a lost connection is closed and replaced; the old one has no effect
 void t.test('a connection can recover by itself, and reports it', async (t) => {
 	const id = await addChannel(gateway, 'mending-token')
 	const { link } = await loop.connected('mending-token')
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	link.status('reconnecting', 'a short break')
 	t.match(await read(id), { connection: 'reconnecting', last_error: 'a short break' })
 	link.status('sleeping' as never)
@@ -105,7 +105,7 @@ void t.test('a connection can recover by itself, and reports it', async (t) => {
 	link.status('connected')
 	t.match(await read(id), { connection: 'connected', last_error: null })
 	for (let n = 0; n < 500; n++) link.status(n % 2 === 0 ? 'reconnecting' : 'connected', `break ${n}`)
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	t.ok((await eventsOf(id)).length < 50, '500 changes of the state do not make 500 events')
 	t.equal(loop.attempts('mending-token'), 1)
 })
@@ -113,16 +113,16 @@ void t.test('a connection can recover by itself, and reports it', async (t) => {
 void t.test('a refused connection is not retried before the secret changes', async (t) => {
 	loop.script('refused-token', 'refuse', 'refuse')
 	const id = await addChannel(gateway, 'refused-token')
-	t.match(await stands(gateway, id, 'error'), { last_error: /does not know this token; make another/ })
+	t.match(await waitForConnection(gateway, id, 'error'), { last_error: /does not know this token; make another/ })
 	await addChannel(gateway, 'unrelated-token')
 	await loop.connected('unrelated-token')
 	t.equal(loop.attempts('refused-token'), 1)
 
 	await replaceSecret('refused-token', 'refused-token')
 	await eventually(() => loop.attempts('refused-token') === 2)
-	await stands(gateway, id, 'error')
+	await waitForConnection(gateway, id, 'error')
 	await replaceSecret('refused-token', 'better-token')
-	t.match(await stands(gateway, id, 'connected'), { bot: '@bot_bett' })
+	t.match(await waitForConnection(gateway, id, 'connected'), { bot: '@bot_bett' })
 	t.equal(loop.attempts('refused-token'), 2)
 	await assertEvents(t, id, [['channel.created'], ['channel.error', /make another/], ['channel.connected']])
 })
@@ -130,45 +130,47 @@ void t.test('a refused connection is not retried before the secret changes', asy
 void t.test('a refused connection is retried after each PATCH of the channel, even an empty one', async () => {
 	loop.script('patient-token', 'refuse', 'refuse')
 	const id = await addChannel(gateway, 'patient-token')
-	await stands(gateway, id, 'error')
+	await waitForConnection(gateway, id, 'error')
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: {} })
 	await eventually(() => loop.attempts('patient-token') === 2)
-	await stands(gateway, id, 'error')
+	await waitForConnection(gateway, id, 'error')
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: { config: { room: 'b' } } })
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 })
 
 void t.test('a connection ends when the platform refuses it later, or when its secret is deleted', async (t) => {
 	const id = await addChannel(gateway, 'banned-token')
 	const first = await loop.connected('banned-token')
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	first.link.lost(first.link.error('refused', 'the bot was banned'))
-	t.match(await stands(gateway, id, 'error'), { last_error: 'the bot was banned' })
+	t.match(await waitForConnection(gateway, id, 'error'), { last_error: 'the bot was banned' })
 	t.ok(first.closed)
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: {} })
 	const second = await loop.connected('banned-token', 2)
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 
 	const { body } = await gateway.request('GET', '/v1/vault/secrets')
 	const secret = body.find((one: Answer) => one.name === secretOf('banned-token'))
 	await gateway.request('DELETE', `/v1/vault/secrets/${secret.id}`)
-	t.match(await stands(gateway, id, 'error'), { last_error: /there is no secret/ })
+	t.match(await waitForConnection(gateway, id, 'error'), { last_error: /there is no secret/ })
 	await eventually(() => second.closed)
 	await gateway.request('POST', '/v1/vault/secrets', {
 		body: { name: secretOf('banned-token'), value: 'banned-token' },
 	})
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 })
 
 void t.test('of two channels with one token the second waits, and its error names the first', async (t) => {
 	const first = await addChannel(gateway, 'shared-token')
 	await loop.connected('shared-token')
 	const second = await addChannel(gateway, 'shared-token')
-	t.match(await stands(gateway, second, 'error'), { last_error: new RegExp(`channel ${first} has the same bot token`) })
+	t.match(await waitForConnection(gateway, second, 'error'), {
+		last_error: new RegExp(`channel ${first} has the same bot token`),
+	})
 	t.equal(loop.attempts('shared-token'), 1)
 	loop.closeTakes.set('shared-token', 50)
 	await gateway.request('DELETE', `/v1/channels/${first}`)
-	await stands(gateway, second, 'connected')
+	await waitForConnection(gateway, second, 'connected')
 	t.ok(loop.connections('shared-token')[0]?.closed)
 })
 
@@ -220,10 +222,10 @@ void t.test('a faulty adapter does not affect other channels', async (t) => {
 	)
 	const last = ids.pop() ?? ''
 	for (const [n, id] of ids.entries()) {
-		await stands(gateway, id, 'connected')
+		await waitForConnection(gateway, id, 'connected')
 		t.equal(loop.attempts(`hostile-token-${n}`), 2, `act ${n}`)
 	}
-	t.match(await stands(gateway, last, 'connected'), { bot: null })
+	t.match(await waitForConnection(gateway, last, 'connected'), { bot: null })
 	for (const id of [last, ...ids]) t.equal((await gateway.request('DELETE', `/v1/channels/${id}`)).status, 200)
 	for (const { id } of (await gateway.request('GET', '/v1/channels')).body.channels)
 		t.match(await read(id), { connection: 'connected' })
@@ -240,7 +242,7 @@ void t.test('an attempt to connect that hangs ends when its channel is deleted',
 void t.test('an invalid message is skipped and reported, and does not block others', async (t) => {
 	const id = await addChannel(gateway, 'messages-token')
 	const { link, say } = await loop.connected('messages-token')
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	const good = { id: '1', chat: { id: 'c', kind: 'private' }, sender: { id: 's' }, text: '/whoami', addressed: true }
 	for (const [message, error] of [
 		[undefined, /required/],
@@ -282,10 +284,13 @@ void t.test('channels of a plugin stay connected while others are reloaded', asy
 	const otherChannel = await addChannel(own, 'hot-other', { type: 'other' })
 	const otherConnection = await loop.connected('hot-other')
 	const loopConnection = await loop.connected('hot-loop')
-	await stands(own, loopChannel, 'connected')
+	await waitForConnection(own, loopChannel, 'connected')
 
 	await reload(`plugins: {loop: false, other: true}\n${settings}`)
-	t.match(await stands(own, loopChannel, 'disabled'), { last_error: /no running plugin.*type loop/, bot: null })
+	t.match(await waitForConnection(own, loopChannel, 'disabled'), {
+		last_error: /no running plugin.*type loop/,
+		bot: null,
+	})
 	await eventually(() => loopConnection.closed)
 	await t.rejects(loopConnection.say('chat', 'too late'))
 	const { body } = await own.request('POST', '/v1/channels', {
@@ -294,11 +299,11 @@ void t.test('channels of a plugin stay connected while others are reloaded', asy
 	t.match(body, { statusCode: 400, errors: [{ path: 'type', message: /provides: .*other/ }] })
 
 	await reload(`plugins: {loop: true, other: true}\n${settings}`)
-	await stands(own, loopChannel, 'connected')
+	await waitForConnection(own, loopChannel, 'connected')
 	// A changed setting makes a new instance, with a new adapter.
 	await reload(`plugins: {loop: {note: changed}, other: true}\n${settings}`)
 	await loop.connected('hot-loop', 3)
-	await stands(own, loopChannel, 'connected')
+	await waitForConnection(own, loopChannel, 'connected')
 	t.ok(loop.connections('hot-loop')[1]?.closed)
 	t.equal(loop.attempts('hot-other'), 1, 'never reconnected')
 	t.notOk(otherConnection.closed)
@@ -310,7 +315,7 @@ void t.test('channels of a plugin stay connected while others are reloaded', asy
 	await reload(`plugins: {loop: {note: changed}, other: true}\nchannels: {retry_max_s: 2}\n`)
 	const again = await loop.connected('hot-other', 2)
 	t.ok(otherConnection.closed)
-	await stands(own, otherChannel, 'connected')
+	await waitForConnection(own, otherChannel, 'connected')
 	await again.say('chat', '/whoami', { id: 'later' })
 })
 
@@ -363,5 +368,5 @@ void t.test('an invalid channel of a plugin is reported, and other channels work
 		}
 	}
 	const id = await addChannel(own, 'sound-token')
-	await stands(own, id, 'connected')
+	await waitForConnection(own, id, 'connected')
 })

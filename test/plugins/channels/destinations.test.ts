@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
-import { addChannel, loopFiles, openLoop, stands } from '../../support/loop.ts'
+import { addChannel, loopFiles, openLoop, waitForConnection } from '../../support/loop.ts'
 import type { LoopConnection } from '../../support/loop.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { openStream } from '../../support/sse.ts'
@@ -28,7 +28,7 @@ async function open(connect?: () => unknown) {
 	const [token, chat, slug] = [`destination-${n}`, `chat-${n}`, `hook-${n}`]
 	if (connect) loop.script(token, connect)
 	const channel = await addChannel(gateway, token)
-	await stands(gateway, channel, 'connected')
+	await waitForConnection(gateway, channel, 'connected')
 	const { body: binding } = await request('POST', '/v1/channels/pair', {
 		body: { agent_id: 'ada', channel_id: channel, external_chat_id: chat, who_may_answer: 'anyone' },
 	})

@@ -5,7 +5,7 @@ import type { Channel, DiscordServer, Message } from '../../support/discord.ts'
 import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
-import { addChannel, stands } from '../../support/loop.ts'
+import { addChannel, waitForConnection } from '../../support/loop.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { eventually } from '../../support/wait.ts'
 import { withoutAdditions } from '../../support/model-messages.ts'
@@ -38,7 +38,7 @@ async function connectBot(
 	change?.(server)
 	const channel_id = await addChannel(gateway, server.token, { type: 'discord', config: { api_root: server.url } })
 	t.teardown(() => gateway.request('DELETE', `/v1/channels/${channel_id}`))
-	await stands(gateway, channel_id, 'connected')
+	await waitForConnection(gateway, channel_id, 'connected')
 	return { server, channel_id }
 }
 
@@ -147,7 +147,7 @@ void t.test('a change of the rules for answers does not apply to earlier message
 	const second = server.say(channel, 'second', { mention: true })
 	await eventually(() => answersTo(server, channel, second).length > 0)
 	await gateway.request('PATCH', `/v1/channels/${channel_id}`, { body: { config: { answer: 'all' } } })
-	await stands(gateway, channel_id, 'connected')
+	await waitForConnection(gateway, channel_id, 'connected')
 	const third = server.say(channel, 'third, to everybody')
 	await eventually(() => answersTo(server, channel, third).length > 0)
 	for (const message of unanswered) t.strictSame(answersTo(server, channel, message), [])
@@ -210,7 +210,7 @@ void t.test('without the message content intent the channel reports that, and wo
 	)
 	server.say(direct, 'hello')
 	await eventually(() => server.written(direct).length > 0)
-	t.equal((await stands(gateway, channel_id, 'connected')).connection, 'connected')
+	t.equal((await waitForConnection(gateway, channel_id, 'connected')).connection, 'connected')
 })
 
 void t.test('a token that Discord refuses shows in the status until it is replaced', async (t) => {
@@ -218,10 +218,10 @@ void t.test('a token that Discord refuses shows in the status until it is replac
 	const { body } = await gateway.request('GET', `/v1/channels/${channel_id}`)
 	server.token = 'a.new.one'
 	server.close(4004)
-	t.match(await stands(gateway, channel_id, 'error'), { last_error: /Reset Token/ })
+	t.match(await waitForConnection(gateway, channel_id, 'error'), { last_error: /Reset Token/ })
 	const path = `/v1/vault/secrets/${body.bot_token_ref}`
 	t.equal((await gateway.request('PUT', path, { body: { value: server.token } })).status, 200)
-	await stands(gateway, channel_id, 'connected')
+	await waitForConnection(gateway, channel_id, 'connected')
 	const logins = server.calls.filter((call) => call.path === '/gateway/bot')
 	t.equal(logins.length, 2, 'the refused token was not retried')
 })
@@ -271,7 +271,7 @@ void t.test(
 			const last = server.addChannel()
 			const message = server.say(last, 'the last question', { mention: true })
 			await eventually(() => answersTo(server, last, message).length > 0)
-			t.equal((await stands(gateway, channel_id, 'connected')).connection, 'connected')
+			t.equal((await waitForConnection(gateway, channel_id, 'connected')).connection, 'connected')
 		}
 		const twice = asked.filter(({ server, channel, message }) => answersTo(server, channel, message).length !== 1)
 		t.strictSame(

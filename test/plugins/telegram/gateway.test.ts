@@ -7,7 +7,7 @@ import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { ogg, pdf, png } from '../../support/files.ts'
-import { addChannel, stands } from '../../support/loop.ts'
+import { addChannel, waitForConnection } from '../../support/loop.ts'
 import { freePort } from '../../support/free-ports.ts'
 import { allAnswered, startTelegram } from '../../support/telegram.ts'
 import type { SentMessage, TelegramChat, TestTelegram } from '../../support/telegram.ts'
@@ -43,7 +43,7 @@ async function connect(t: Test, config: Record<string, unknown> = {}): Promise<B
 		await gateway.request('DELETE', `/v1/channels/${id}`)
 		await telegram.stop()
 	})
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	const bind = async (chat: TelegramChat, agent = 'echo'): Promise<void> => {
 		const before = telegram.messages(chat).length
 		const { status, body } = await gateway.request('POST', '/v1/channels/pair', {
@@ -147,7 +147,7 @@ void t.test('a question in a group states which answers the bot sees', async (t)
 	next?.answer('No tea.')
 	await telegram.waitFor(({ text }) => text.includes('No tea.'))
 	await gateway.request('PATCH', `/v1/channels/${id}`, { body: { config: { answer: 'all' } } })
-	await stands(gateway, id, 'connected')
+	await waitForConnection(gateway, id, 'connected')
 	t.equal((await question(team)).text, 'Tea?')
 })
 
@@ -260,7 +260,7 @@ void t.test('a third-party Bot API server without rich messages and drafts works
 		await gateway.request('DELETE', `/v1/channels/${id}`)
 		await server.stop()
 	})
-	t.match(await stands(gateway, id, 'connected'), { bot: '@TestNameBot' })
+	t.match(await waitForConnection(gateway, id, 'connected'), { bot: '@TestNameBot' })
 	const client = server.getClient(token, { userId: 81, chatId: 81, timeout: 60_000 })
 	const nextMessage = async () =>
 		(await client.getUpdates()).result[0]?.message as { text: string; parse_mode?: string }
@@ -278,7 +278,7 @@ void t.test('a wrong token shows as an error, and the channel connects with the 
 	t.teardown(() => telegram.stop())
 	const id = await addChannel(gateway, '100200:wrong-token', { type: 'chat_a', config: { api_root: telegram.url } })
 	t.teardown(() => gateway.request('DELETE', `/v1/channels/${id}`))
-	const { last_error } = await stands(gateway, id, 'error')
+	const { last_error } = await waitForConnection(gateway, id, 'error')
 	t.match(last_error, /does not accept the token/)
 	t.notOk(last_error.includes('wrong-token'))
 	await gateway.request('POST', '/v1/vault/secrets', {
@@ -286,7 +286,7 @@ void t.test('a wrong token shows as an error, and the channel connects with the 
 	})
 	const patched = await gateway.request('PATCH', `/v1/channels/${id}`, { body: { bot_token_ref: 'RIGHT_TOKEN' } })
 	t.equal(patched.status, 200)
-	t.match(await stands(gateway, id, 'connected'), { bot: '@gate_test_bot', last_error: null })
+	t.match(await waitForConnection(gateway, id, 'connected'), { bot: '@gate_test_bot', last_error: null })
 })
 
 void t.test('photos, documents and voice messages reach the agent; the prompt lists files not loaded', async (t) => {
