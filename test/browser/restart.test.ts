@@ -1,5 +1,4 @@
 /** The console during a restart of the gateway in the middle of a run: it shows the restart, and continues without gap or repeat. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
@@ -15,8 +14,7 @@ void t.test('a run is followed through a restart', { skip: noBrowser }, async (t
 		'Tea it is.',
 	)
 	const provider = `{kind: openai, base_url: "${model.url}", model: qwen3}`
-	const home = makeHome({ config: `providers: {local: ${provider}}\ndefault_provider: local\n` })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: `providers: {local: ${provider}}\ndefault_provider: local\n` }, t)
 	let gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
 	const { port } = new URL(gateway.url)

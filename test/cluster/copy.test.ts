@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { openLmdb } from '../../core/store/lmdb/open.ts'
 import { newId } from '../../core/util/ids.ts'
 import { copyEngine } from '../../plugins/cluster/copy.ts'
+import { testFolder } from '../support/folder.ts'
 
 void t.test('a copy reports its progress, even if several events were written together', async (t) => {
-	const folder = mkdtempSync(join(tmpdir(), 'svc-copy-'))
-	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	const folder = testFolder(t)
 	await using from = await openLmdb({ path: join(folder, 'from') })
 	await using to = await openLmdb({ path: join(folder, 'to') })
 	const event = () => ({

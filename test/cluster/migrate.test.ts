@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { svcFor } from '../support/cli.ts'
@@ -10,8 +10,7 @@ import { openNats } from '../../plugins/cluster/nats/open.ts'
 void t.test('all data is migrated to a cluster and back', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
 	await using cluster = await startNats()
 	const settings = (fields: string): string => `store: { prefix: moved, replicas: 1${fields} }\n`
-	const home = makeHome({ config: settings('') })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: settings('') }, t)
 	const env = { SVC_CLUSTER_PREFIX: 'moved', SVC_CLUSTER_REPLICAS: '1' }
 	const start = async (url?: string) => startGateway({ home, env: { ...env, ...(url && { SVC_CLUSTER: url }) } })
 	let gateway = await start()

@@ -2,10 +2,10 @@
  * Gateways of two neighbouring minor versions on one cluster. The newer one is a copy of this program with a newer format, in which
  * the record of each agent has an additional field. The older program never stores that.
  */
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Test } from 'tap'
 import { decodeValue } from '../../core/store/codec.ts'
 import { format } from '../../core/store/format.ts'
 import { joinKey } from '../../core/store/keys.ts'
@@ -15,6 +15,7 @@ import { namesOf, token as subjectToken } from '../../plugins/cluster/nats/strea
 import { svcFor } from '../support/cli.ts'
 import { openMembers, roleOf } from '../support/cluster-processes.ts'
 import type { MemberProcess } from '../support/cluster-processes.ts'
+import { testFolder } from '../support/folder.ts'
 import { send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
@@ -26,12 +27,11 @@ const newer = format + 1
 
 void t.test('two versions on one cluster', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
 	const [cluster, model] = await Promise.all([startNats(), startManualModel()])
-	const program = newerProgram()
+	const program = newerProgram(t)
 	const { newHome, start, kill } = openMembers({ SVC_LOG_LEVEL: 'info' })
 	t.teardown(async () => {
 		await kill()
 		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
-		rmSync(program, { recursive: true })
 	})
 	const config = `
 server: { shutdown_grace_s: 0 }
@@ -134,8 +134,8 @@ providers:
 })
 
 /** The folder of a changed copy of this program. */
-function newerProgram(): string {
-	const folder = mkdtempSync(join(tmpdir(), 'newer-'))
+function newerProgram(t: Test): string {
+	const folder = testFolder(t)
 	for (const name of ['core', 'plugins', 'sandbox', 'config', 'package.json'])
 		cpSync(join(root, name), join(folder, name), { recursive: true })
 	symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))

@@ -623,8 +623,7 @@ void t.test('a plugin outside of the home that does not start is reloaded when i
 void t.test('a linked plugin is reloaded when the link changes, and when its target is edited', async (t) => {
 	const code = (version: string): string => `export default { name: 'NAME', version: '${version}' }`
 	const folder = t.testdir({ releases: {} })
-	const home = makeHome({ config: `plugins: {inside: true, outside: {path: ${folder}/current/outside}}\n` })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: `plugins: {inside: true, outside: {path: ${folder}/current/outside}}\n` }, t)
 	const write = (release: string, version: string): void => {
 		for (const name of ['inside', 'outside']) {
 			mkdirSync(join(folder, release, name), { recursive: true })
@@ -661,8 +660,7 @@ void t.test('a linked plugin is reloaded when a dangling link gets another targe
 		one: { inside: { 'index.js': "export default { name: 'inside', version: '1' }" } },
 		two: { inside: { 'index.js': "export default { name: 'inside', version: '2' }" } },
 	})
-	const home = makeHome({ config: 'plugins: {inside: true}\n', files: { 'plugins/README': 'for links' } })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'plugins: {inside: true}\n', files: { 'plugins/README': 'for links' } }, t)
 	const link = (release: string): void => symlinkSync(join(folder, release), join(folder, 'current'))
 	link('one')
 	symlinkSync(join(folder, 'current/inside'), join(home, 'plugins/inside'))
@@ -775,8 +773,7 @@ export default {
 void t.test('a linked gateway.yaml applies again once its target is back', async (t) => {
 	const folder = t.testdir({ 'gateway.yaml': 'log: {level: fatal}\n' })
 	const target = join(folder, 'gateway.yaml')
-	const home = makeHome({ files: { 'config/kept': '' } })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ files: { 'config/kept': '' } }, t)
 	symlinkSync(target, join(home, 'config/gateway.yaml'))
 	const { running, stop } = await startGateway({ home })
 	t.teardown(stop)

@@ -3,7 +3,6 @@
  *
  * CHANNEL_KILLS sets the number of kills (1).
  */
-import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { makeHome, send, startHere } from '../support/gateway.ts'
@@ -23,8 +22,7 @@ void t.test(
 	async (t) => {
 		const telegram = await startTelegram()
 		t.teardown(() => telegram.stop())
-		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\nchannels:\n  retry_max_s: 1\n' })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\nchannels:\n  retry_max_s: 1\n' }, t)
 		let gateway: KillableGateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())
 		const request = (method: string, path: string, options: { body?: unknown }) =>

@@ -3,7 +3,6 @@
  *
  * CHANNEL_KILLS sets the number of kills (1).
  */
-import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startDiscord } from '../support/discord.ts'
@@ -25,8 +24,7 @@ void t.test(
 	async (t) => {
 		const server = await startDiscord()
 		t.teardown(() => server.stop())
-		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\n' })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\n' }, t)
 		let gateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())
 		const call = async (path: string, body: unknown) => {

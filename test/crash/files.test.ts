@@ -4,7 +4,6 @@
  *
  * CHANNEL_KILLS sets the number of kills after the file has become available (1).
  */
-import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -83,8 +82,7 @@ async function discord(): Promise<Platform> {
 
 async function testPlatform(t: Test, type: string, platform: Platform): Promise<void> {
 	t.teardown(() => platform.stop())
-	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' }, t)
 	let gateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const request = async (method: string, path: string, body?: unknown) => {

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { createHmac, randomUUID } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -18,8 +18,7 @@ const holderFile = fileURLToPath(new URL('../fixtures/socket-holder.mjs', import
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 void t.test(`${RESTARTS} restarts refuse no connection and lose no delivery`, async (t) => {
-	const home = makeHome({ config: 'webhooks: {per_minute: 100000}\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'webhooks: {per_minute: 100000}\n' }, t)
 	const env = { ...process.env, SVC_HOME: home, SVC_LOG_LEVEL: 'error' }
 	const program = [holderFile, String(RESTARTS + 1), process.execPath, join(root, 'core/launch.mjs'), 'start']
 	const holder = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] })

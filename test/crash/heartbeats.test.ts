@@ -3,7 +3,6 @@
  *
  * SVC_TEST_KILLS sets the number of kills (1, since spec/heartbeats.test.ts tests most moments that a kill can hit).
  */
-import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
@@ -17,8 +16,7 @@ const AGENTS = 12
 const WINDOW_MS = 60
 
 void t.test(`each beat happens once through ${KILLS} kills`, { timeout: 300_000 + KILLS * 10_000 }, async (t) => {
-	const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\n' }, t)
 	const names = Array.from({ length: AGENTS }, (_, n) => `a${n}`)
 	// Only the gateway that is killed needs a separate process.
 	let gateway = await startGateway({ home })

@@ -1,5 +1,4 @@
 /** kill -9 while the files of an answer are being sent. Afterwards the text and each file were sent once, in order. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startDiscord } from '../support/discord.ts'
@@ -65,8 +64,7 @@ async function discord(): Promise<Platform> {
 
 async function testPlatform(t: Test, type: string, platform: Platform): Promise<void> {
 	t.teardown(() => platform.stop())
-	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' }, t)
 	let gateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const request = async (method: string, path: string, body?: unknown) => {
@@ -126,8 +124,7 @@ void t.test(
 default_provider: held
 providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model: held } }
 `
-		const home = makeHome({ config })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const home = makeHome({ config }, t)
 		let gateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())
 		await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })

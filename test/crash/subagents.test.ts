@@ -4,11 +4,11 @@
  *
  * SVC_TEST_KILLS sets the number of kills (1).
  */
-import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { EventEnvelope } from '../../core/store/ports.ts'
-import { makeHome, send } from '../support/gateway.ts'
+import { testFolder } from '../support/folder.ts'
+import { send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { wereRestartsInOneStep } from '../support/restarts.ts'
@@ -42,8 +42,7 @@ void t.test(
 	`each sub-agent runs and is delivered once through ${KILLS} kills`,
 	{ timeout: 300_000 + KILLS * 10_000 },
 	async (t) => {
-		const home = makeHome()
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const home = testFolder(t)
 		let gateway: GatewayProcess | null = await spawnGateway(home)
 		let finished = false
 		t.teardown(() => {

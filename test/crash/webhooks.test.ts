@@ -4,7 +4,6 @@
  *
  * SVC_TEST_KILLS sets the number of kills (1).
  */
-import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { deliver, ended, makeHook } from '../plugins/webhooks/sender.ts'
@@ -25,8 +24,7 @@ void t.test(
 	`deliveries survive ${KILLS} kill${KILLS > 1 ? 's' : ''}`,
 	{ timeout: 300_000 + KILLS * 10_000 },
 	async (t) => {
-		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\nwebhooks:\n  per_minute: 1000000\n' })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\nwebhooks:\n  per_minute: 1000000\n' }, t)
 		let gateway: KillableGateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())
 		const api: Pick<TestGateway, 'request'> = {

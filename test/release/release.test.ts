@@ -4,20 +4,19 @@
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { testFolder } from '../support/folder.ts'
 import { cloneOf } from './prepare.ts'
 import { git } from './run.ts'
 import { Refused } from './refused.ts'
 import { nextVersion } from './version.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const temporary = realpathSync(mkdtempSync(join(tmpdir(), 'svc-release-test-')))
-t.teardown(() => rmSync(temporary, { recursive: true, force: true }))
+const temporary = realpathSync(testFolder(t))
 const isClone = existsSync(join(root, '.git'))
 
 /** Runs a script in the clone. Returns its exit code and its output. */

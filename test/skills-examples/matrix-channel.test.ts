@@ -5,7 +5,7 @@
  */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -238,8 +238,7 @@ void t.test('its code is edited, broken, switched off and on while another chann
 })
 
 void t.test('messages sent while the gateway is stopped are answered after its start, each once', async (t) => {
-	const home = makeHome({ config: 'plugins: {matrix-channel: true}\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'plugins: {matrix-channel: true}\n' }, t)
 	install(home)
 	const before = await startGateway({ home })
 	const stream = await openStream(before.url)

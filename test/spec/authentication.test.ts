@@ -1,16 +1,17 @@
 /** Modes, scopes and failed attempts; test/plugins/auth/local.test.ts tests which callers are local. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { addToken } from '../support/add.ts'
-import { makeHome, startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
 import type { GatewayOptions, Reply, Answer, TestGateway } from '../support/gateway.ts'
 import { isOnCluster } from '../support/nats.ts'
 import { operationsOf } from '../support/openapi.ts'
 import type { Described } from '../support/openapi.ts'
 import { spawnGateway } from '../support/process.ts'
 import { assertError } from '../support/error-response.ts'
+import { testFolder } from '../support/folder.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -231,8 +232,7 @@ void t.test('SVC_LOOPBACK overrides auth_mode in gateway.yaml', async (t) => {
 
 void t.test('loopback mode at an address that other machines can reach causes a warning at the start', async (t) => {
 	const errorsOf = async (env: NodeJS.ProcessEnv): Promise<string> => {
-		const home = makeHome()
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const home = testFolder(t)
 		const gateway = await spawnGateway(home, env)
 		await gateway.end()
 		return gateway.errors()

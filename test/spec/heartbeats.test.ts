@@ -1,5 +1,5 @@
 /** Heartbeats over HTTP: their creation, change and deletion, the runs that they start, and the beats that they skip. */
-import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -12,6 +12,7 @@ import { changeHeartbeats } from '../support/heartbeats.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { providersAt } from '../support/providers.ts'
 import { assertError } from '../support/error-response.ts'
+import { testFolder } from '../support/folder.ts'
 import { follow } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
@@ -49,8 +50,7 @@ function eventsOf(gateway: Pick<TestGateway, 'request'>, count: number, agent = 
 }
 
 /** A home with one agent and its heartbeat. */
-const template = makeHome({ config: settings })
-t.teardown(() => rmSync(template, { recursive: true, force: true }))
+const template = makeHome({ config: settings }, t)
 const heartbeat = await heartbeatIn(template)
 
 /** Creates an agent with a heartbeat in a home whose gateway is not running. */
@@ -67,8 +67,7 @@ async function homeWith(
 	change: () => Record<string, unknown>,
 	{ config = settings, prompt = 'hello' }: { config?: string; prompt?: string } = {},
 ): Promise<{ home: string; id: string }> {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const { id } = isOnCluster ? await heartbeatIn(home) : heartbeat
 	if (!isOnCluster) cpSync(template, home, { recursive: true })
 	writeFileSync(join(home, 'config', 'gateway.yaml'), config)

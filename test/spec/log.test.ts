@@ -1,5 +1,5 @@
 /** Log lines about failures in the background. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
@@ -22,8 +22,7 @@ const quiet = `export default {
 		connect: () => ({ send() {}, close() {} }),
 	}),
 }`
-const home = makeHome({ config: `${settings}plugins: {quiet: true}\n`, files: { 'plugins/quiet/index.js': quiet } })
-t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const home = makeHome({ config: `${settings}plugins: {quiet: true}\n`, files: { 'plugins/quiet/index.js': quiet } }, t)
 const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })
 t.teardown(() => gateway.end())
 const request: TestGateway['request'] = (method, path, options) => send(gateway.url + path, method, options)

@@ -3,10 +3,11 @@
  *
  * SVC_TEST_PAUSED is their number (default 100).
  */
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { makeHome, send } from '../support/gateway.ts'
+import { testFolder } from '../support/folder.ts'
+import { send } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
@@ -22,8 +23,7 @@ const GROWTH_LIMIT_MB = 100
 const IDLE_CPU_MS = 50
 
 void t.test(`${RUNS} paused runs`, async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	let gateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const post = async (path: string, body: unknown): Promise<Answer> => {

@@ -1,5 +1,5 @@
 /** Questions that a tool asks during its call (`ToolCall.ask`), over HTTP. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { Context } from '../../core/plugin.ts'
@@ -248,8 +248,7 @@ for (const how of ['stopped', 'killed'] as const) {
 	void t.test(
 		`a gateway that is ${how} withdraws the question, and asks again if the call can be repeated`,
 		async (t) => {
-			const home = makeHome({ config, files })
-			t.teardown(() => rmSync(home, { recursive: true, force: true }))
+			const home = makeHome({ config, files }, t)
 			const first = await spawnGateway(home)
 			t.teardown(() => first.kill())
 			const at = (url: string): Pick<TestGateway, 'url' | 'request'> => ({

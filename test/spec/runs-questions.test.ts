@@ -1,5 +1,4 @@
 /** Questions of agents, paused runs and answers, and the events of primitives, over HTTP. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
@@ -7,6 +6,7 @@ import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { providersAt } from '../support/providers.ts'
 import { assertError } from '../support/error-response.ts'
+import { testFolder } from '../support/folder.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
@@ -265,8 +265,7 @@ void t.test('short-term memory has at most 64 notes, and the latest messages', a
 })
 
 void t.test('a paused run survives a restart, and its answer completes it', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const first = await startGateway({ home })
 	const before = await follow(t, first, 'ada', { persona: 'You are Ada.' })
 	const { run_id, question_id } = await pause(
@@ -298,8 +297,7 @@ void t.test('a paused run survives a restart, and its answer completes it', asyn
 })
 
 void t.test('runs that pause during a kill are paused afterwards, and have asked once', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const first = await spawnGateway(home)
 	t.teardown(() => first.kill())
 	const names = Array.from({ length: 24 }, (_, n) => `agent-${n}`)
@@ -341,8 +339,7 @@ void t.test('runs that pause during a kill are paused afterwards, and have asked
 
 void t.test('a model call from before the restart is not repeated', async (t) => {
 	const model = await startManualModel()
-	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${providersAt({ held: model.url })}` })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${providersAt({ held: model.url })}` }, t)
 	t.teardown(() => model.stop())
 	const first = await startGateway({ home })
 	const before = await follow(t, first, 'ada')

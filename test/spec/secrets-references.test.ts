@@ -1,5 +1,5 @@
 /** To refer to a secret, or to approve a program that uses one, a caller needs vault:write; the agent needs a grant, too. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { addSecret, addToken } from '../support/add.ts'
@@ -180,8 +180,7 @@ const skip = isOnCluster && 'version 0.1.0 has no clusters'
 void t.test('a server of version 0.1.0 counts as added without vault:write, unless with *', { skip }, async (t) => {
 	const files = { 'plugins/older/index.js': older }
 	const config = 'mcp: {allowed_hosts: [localhost]}\n'
-	const home = makeHome({ config, files })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config, files }, t)
 	const before = await startGateway({ home })
 	const server = await startNotingServer(t)
 	const post = (path: string, body: object): Promise<Reply<Answer>> => before.request('POST', path, { body })

@@ -1,5 +1,5 @@
 /** The program that a review returns is the one that runs. A document with an ambiguous program is rejected. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
@@ -89,8 +89,7 @@ async function firstViolation({ request }: TestGateway): Promise<Answer> {
 }
 
 void t.test('skills of version 0.1.0 keep working, or are reported with what to change', async (t) => {
-	const home = makeHome({ config: DEFAULTS, files: { 'plugins/older/index.js': older } })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: DEFAULTS, files: { 'plugins/older/index.js': older } }, t)
 	const withGateway = async (config: string, work: (gateway: TestGateway) => Promise<void>): Promise<void> => {
 		writeFileSync(join(home, 'config/gateway.yaml'), config)
 		const started = await startGateway({ home })

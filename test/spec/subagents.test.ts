@@ -1,5 +1,4 @@
 /** Sub-agents over HTTP: starting, waiting, limits, stopping, and the delivery of results. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../core/plugin.ts'
@@ -441,8 +440,7 @@ void t.test('16 runs wait for their sub-agents at once on one thread for four ru
 
 void t.test('a waiting run survives a restart, and no model call is repeated', async (t) => {
 	const model = await startManualModel()
-	const home = makeHome({ config: heldConfig(model) })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: heldConfig(model) }, t)
 	t.teardown(() => model.stop())
 	const first = await startGateway({ home })
 	const before = await follow(t, first, 'ada')
@@ -477,8 +475,7 @@ void t.test('a waiting run survives a restart, and no model call is repeated', a
 })
 
 void t.test('after a crash in the middle of a stop, sub-agents are stopped, too', async (t) => {
-	const home = makeHome({ config: offlineConfig, files })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: offlineConfig, files }, t)
 	const first = await startGateway({ home })
 	const before = await follow(t, first, 'ada')
 	const run_id = await before.start(spawn({ prompt: '/tool ask {"question":"Still there?"}' }))

@@ -1,12 +1,13 @@
 /** Tokens: the spec's table, the bootstrap, and errors of invalid requests. */
-import { readFileSync, readdirSync, rmSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { makeHome, send, startGateway } from '../support/gateway.ts'
+import { send, startGateway } from '../support/gateway.ts'
 import type { GatewayOptions, TestGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import { assertError } from '../support/error-response.ts'
+import { testFolder } from '../support/folder.ts'
 import { eventually } from '../support/wait.ts'
 
 const tokenMode = { env: { SVC_LOOPBACK: 'off' } }
@@ -211,8 +212,7 @@ void t.test('the bootstrap in token mode', async (t) => {
 })
 
 void t.test('a first token in loopback mode ends the bootstrap, also after a restart', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const open = await startGateway({ home })
 	const { token } = (await open.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })).body
 	await open.stop()
@@ -234,8 +234,7 @@ void t.test('creating a token requires the scope tokens:admin', async (t) => {
 })
 
 void t.test('until a first token exists the log shows the set-up code, for one remote caller', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const env = { SVC_LOOPBACK: 'off', SVC_LOG_LEVEL: 'info' }
 	const codeIn = (log: string): string | undefined => /X-Setup-Code: ([A-Za-z0-9_-]{20})/.exec(log)?.[1]
 	const first = await spawnGateway(home, env)

@@ -1,5 +1,5 @@
 /** Which tools an agent may use, and calls that wait for approval (`config.tools`), over HTTP. */
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
@@ -309,9 +309,8 @@ void t.test('an approval that expires counts as refused, and the run continues',
 })
 
 void t.test('after kill -9 an approved call executes at most once, with the edited arguments', async (t) => {
-	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${config}`, files })
+	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${config}`, files }, t)
 	const file = join(home, 'lab.txt')
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	let running = await spawnGateway(home, { LAB_FILE: file })
 	t.teardown(() => running.kill())
 	const request = (method: string, path: string, body?: unknown) =>

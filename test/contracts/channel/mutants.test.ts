@@ -2,12 +2,12 @@
  * Tests that the suite can fail. Each mutant breaks one thing in the example, and must be caught by the named check, with a message
  * that tells the author what is wrong.
  */
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Plugin } from '../../../core/plugin.ts'
+import { testFolder } from '../../support/folder.ts'
 import { channelChecks } from '../channel.ts'
 import { runCheck } from './harness.ts'
 import { adapterOf, matrixPlatform } from './matrix-platform.ts'
@@ -533,8 +533,7 @@ const chosen = mutants.filter((_, n) => n % SHARE === OFFSET)
 /** Expected events occur within a few turns of the event loop; this is long enough for hundreds. */
 const PATIENCE_MS = 2_000
 
-const folder = mkdtempSync(join(tmpdir(), 'svc-mutants-'))
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const folder = testFolder(t)
 
 void t.test('one after the other', (t) => {
 	for (const mutant of chosen.filter(({ alone }) => alone))

@@ -12,8 +12,6 @@ import type { Manifest, Member } from '../../../core/backup/manifest.ts'
 import { padding, tarEnd, tarHeader } from '../../../core/backup/tar.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 
-export { testFolder as folderFor } from '../../support/folder.ts'
-
 export function write(folder: string, files: Record<string, string | Buffer>): void {
 	for (const [path, content] of Object.entries(files)) {
 		mkdirSync(dirname(join(folder, path)), { recursive: true })

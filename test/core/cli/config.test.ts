@@ -5,7 +5,6 @@ import {
 	readdirSync,
 	readFileSync,
 	renameSync,
-	rmSync,
 	statSync,
 	symlinkSync,
 	writeFileSync,
@@ -16,12 +15,13 @@ import { exampleFile } from '../../../docs/make/example.ts'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { composition } from '../../../core/host/config.ts'
 import { svcFor } from '../../support/cli.ts'
+import { testFolder } from '../../support/folder.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 
 const example = exampleFile(composition)
 
 void t.test('init creates a home, and overwrites a provider only with --yes', async (t) => {
-	const home = homeFor(t)
+	const home = testFolder(t)
 	const file = join(home, 'config/gateway.yaml')
 	const svc = svcFor({ home })
 	const first = await svc(['init'])
@@ -85,7 +85,7 @@ void t.test('init creates a home, and overwrites a provider only with --yes', as
 })
 
 void t.test('validate prints the line and column of mistakes in any file', async (t) => {
-	const home = homeFor(t)
+	const home = testFolder(t)
 	const svc = svcFor({ home })
 	// The default ones may be in use on this machine.
 	const ports = { SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
@@ -102,7 +102,10 @@ void t.test('validate prints the line and column of mistakes in any file', async
 })
 
 void t.test('explain prints meaning, range, default, value and origin of a setting', async (t) => {
-	const home = homeFor(t, 'server:\n  port: 4000\nproviders: {a: {kind: openai, model: m, api_key: sk-hidden}}\n')
+	const home = makeHome(
+		{ config: 'server:\n  port: 4000\nproviders: {a: {kind: openai, model: m, api_key: sk-hidden}}\n' },
+		t,
+	)
 	const svc = svcFor({ home })
 	const file = join(home, 'config/gateway.yaml')
 	t.equal(
@@ -136,7 +139,7 @@ from:    ${file}:2:9
 })
 
 void t.test('set and unset validate first, write the file atomically, and keep comments, mode and links', async (t) => {
-	const home = homeFor(t)
+	const home = testFolder(t)
 	const svc = svcFor({ home })
 	const folder = join(home, 'config')
 	const file = join(folder, 'gateway.yaml')
@@ -181,7 +184,7 @@ void t.test('set and unset validate first, write the file atomically, and keep c
 })
 
 void t.test('a file that is not UTF-8 is not changed', async (t) => {
-	const home = homeFor(t, '')
+	const home = makeHome({ config: '' }, t)
 	const file = join(home, 'config/gateway.yaml')
 	const latin1 = Buffer.from('# caf\u00e9\nserver:\n  port: 3001\n', 'latin1')
 	writeFileSync(file, latin1)
@@ -192,7 +195,7 @@ void t.test('a file that is not UTF-8 is not changed', async (t) => {
 })
 
 void t.test('an invalid file can be fixed in steps', async (t) => {
-	const home = homeFor(t, 'server: {port: x, host: 5}\n')
+	const home = makeHome({ config: 'server: {port: x, host: 5}\n' }, t)
 	const svc = svcFor({ home })
 	const { code, stderr } = await svc(['config', 'set', 'server.port', '4000'])
 	t.equal(code, 0)
@@ -202,7 +205,7 @@ void t.test('an invalid file can be fixed in steps', async (t) => {
 })
 
 void t.test('a secret as an argument is refused', async (t) => {
-	const home = homeFor(t)
+	const home = testFolder(t)
 	const svc = svcFor({ home })
 	await svc(['config', 'set', 'providers.a', '{kind: openai, model: m}'])
 	const refused = await svc(['config', 'set', 'providers.a.api_key', 'sk-123'])
@@ -276,7 +279,7 @@ void t.test('a change that the running gateway would refuse is refused with its 
 })
 
 void t.test('settings of built-in plugins are checked without a gateway', async (t) => {
-	const home = homeFor(t)
+	const home = testFolder(t)
 	const svc = svcFor({ home })
 	const refused = await svc(['config', 'set', 'plugins.tracing', '{sise: 1}'])
 	t.equal(refused.code, exitCodes.config)
@@ -307,7 +310,7 @@ void t.test('settings of built-in plugins are checked without a gateway', async 
 })
 
 void t.test('a plugin that does not exist is refused, with the most similar name', async (t) => {
-	const home = homeFor(t)
+	const home = testFolder(t)
 	const svc = svcFor({ home })
 	mkdirSync(join(home, 'plugins/notes'), { recursive: true })
 	for (const [name, value, meant] of [
@@ -331,7 +334,7 @@ void t.test('a plugin that does not exist is refused, with the most similar name
 })
 
 void t.test('names inherited from Object and malformed keys are not settings', async (t) => {
-	const svc = svcFor({ home: homeFor(t) })
+	const svc = svcFor({ home: testFolder(t) })
 	for (const key of ['toString', 'log.constructor', '__proto__', 'providers.a.valueOf']) {
 		for (const argv of [
 			['explain', key],
@@ -347,15 +350,8 @@ void t.test('names inherited from Object and malformed keys are not settings', a
 		t.match(await svc(['config', 'get', key]), { code: exitCodes.usage, stderr: /is not the name of a setting/ }, key)
 })
 
-function homeFor(t: { teardown(what: () => void): void }, config?: string): string {
-	const home = makeHome(config === undefined ? {} : { config })
-	mkdirSync(home, { recursive: true })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	return home
-}
-
 void t.test("a built-in plugin's setting has two equivalent keys", async (t) => {
-	const home = homeFor(t, '# mine\nplugins:\n  webhooks: {per_minute: 5}\n')
+	const home = makeHome({ config: '# mine\nplugins:\n  webhooks: {per_minute: 5}\n' }, t)
 	const svc = svcFor({ home })
 	const file = join(home, 'config/gateway.yaml')
 	for (const key of ['webhooks.per_minute', 'plugins.webhooks.per_minute']) {
@@ -376,7 +372,7 @@ void t.test("a built-in plugin's setting has two equivalent keys", async (t) => 
 void t.test("a third-party plugin's setting has two equivalent keys if the file names the plugin", async (t) => {
 	const schema = '(joi) => joi.object({ max_length: joi.number(), size: joi.number() })'
 	const setUp = (config: string) => {
-		const home = homeFor(t, config)
+		const home = makeHome({ config }, t)
 		mkdirSync(join(home, 'plugins/notes'), { recursive: true })
 		writeFileSync(join(home, 'plugins/notes/index.js'), `export default { name: 'notes', config: ${schema} }`)
 		return { svc: svcFor({ home }), text: () => readFileSync(join(home, 'config/gateway.yaml'), 'utf8') }
@@ -449,7 +445,7 @@ void t.test('get prints the value in force and the value of the file separately'
 })
 
 void t.test('the file keeps its owner when root changes it', { skip: process.getuid?.() !== 0 }, async (t) => {
-	const home = homeFor(t, 'server: {port: 1234}\n')
+	const home = makeHome({ config: 'server: {port: 1234}\n' }, t)
 	const file = join(home, 'config/gateway.yaml')
 	chownSync(file, 12_345, 23_456)
 	chmodSync(file, 0o640)

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
@@ -9,7 +9,8 @@ import { main } from '../../../core/cli/main.ts'
 import { openOutput } from '../../../core/cli/output.ts'
 import { paint, styleFor } from '../../../core/cli/style.ts'
 import { svcFor } from '../../support/cli.ts'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { testFolder } from '../../support/folder.ts'
+import { startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { freePort } from '../../support/free-ports.ts'
 
@@ -96,8 +97,7 @@ void t.test('svc sends the token, and its scopes apply', async (t) => {
 
 void t.test('svc finds the gateway by SVC_URL or the home, or explains how to start one', async (t) => {
 	t.equal((await svcFor({ home: gateway.home })(['agents'])).code, 0, 'by run/gateway.json')
-	const nowhere = makeHome()
-	t.teardown(() => rmSync(nowhere, { recursive: true }))
+	const nowhere = testFolder(t)
 	const url = `http://127.0.0.1:${await freePort()}`
 	const missing = await svcFor({ home: nowhere, url })(['agents'])
 	t.equal(missing.code, exitCodes.unavailable)

@@ -9,7 +9,8 @@ import { Fault } from '../../../core/errors.ts'
 import { buildProgram } from '../../../core/cli/program.ts'
 import { svcFor } from '../../support/cli.ts'
 import type { CliResult } from '../../support/cli.ts'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { testFolder } from '../../support/folder.ts'
+import { startGateway } from '../../support/gateway.ts'
 
 const gateway = await startGateway({
 	config: 'providers: {local: {kind: offline}}\nplugins: {kept: {enabled: false, size: 1}}\n',
@@ -129,8 +130,7 @@ void t.test('a likely mistake in the config of an agent causes a warning, and is
 })
 
 void t.test('if no gateway answers, the error names the home', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true }))
+	const home = testFolder(t)
 	// No program listens at this port.
 	mkdirSync(join(home, 'run'))
 	writeFileSync(join(home, 'run/gateway.json'), JSON.stringify({ url: 'http://127.0.0.1:2' }))
@@ -142,8 +142,7 @@ void t.test('if no gateway answers, the error names the home', async (t) => {
 })
 
 void t.test('with SVC_HOME set, no gateway of another home is used', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true }))
+	const home = testFolder(t)
 	for (const command of ['agents', 'status']) {
 		const { code, stdout, stderr } = await svcFor({ home })([command])
 		t.equal(code, exitCodes.unavailable)
@@ -185,8 +184,7 @@ void t.test('a backup is restored by its id', async (t) => {
 })
 
 void t.test('a change reports a new home, and a refused change states what to do first', async (t) => {
-	const folder = makeHome()
-	t.teardown(() => rmSync(folder, { recursive: true }))
+	const folder = testFolder(t)
 	const home = join(folder, 'new')
 	const own = svcFor({ home, url: gateway.url })
 	const config = (...argv: string[]): Promise<CliResult> => own(['config', ...argv], { cwd: folder })
@@ -228,8 +226,7 @@ void t.test('init does not offer to start a running gateway', async (t) => {
 })
 
 void t.test('the doctor reports a missing gateway.yaml as such, not as valid', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true }))
+	const home = testFolder(t)
 	const { stdout } = await svcFor({ home })(['doctor', '--only', 'config.valid'])
 	t.match(stdout, /config\.valid +there is no .*gateway\.yaml; the defaults apply/)
 })

@@ -1,17 +1,17 @@
 /** run/gateway.json of a gateway that was killed: another program may use its address now. */
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { addressBook } from '../../../core/cli/address.ts'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { svcFor } from '../../support/cli.ts'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { testFolder } from '../../support/folder.ts'
+import { startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { spawnGateway } from '../../support/process.ts'
 
-const home = makeHome()
-t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const home = testFolder(t)
 const killed = await spawnGateway(home)
 const svc = svcFor({ home })
 await svc(['agents', 'create', 'ada'])

@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { createServer } from 'node:http'
@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { testFolder } from '../../support/folder.ts'
+import { startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { withoutUserHome } from '../../support/process.ts'
@@ -155,8 +156,7 @@ void t.test('exit codes reach the shell, and another Node starts the right one',
 	const missing = start(t, ['agents', 'show', 'nobody'])
 	t.equal(await missing.ended, exitCodes.not_found)
 
-	const folder = makeHome()
-	t.teardown(() => rmSync(folder, { recursive: true }))
+	const folder = testFolder(t)
 	const other = join(folder, 'node')
 	try {
 		linkSync(process.execPath, other)
@@ -171,8 +171,7 @@ void t.test('exit codes reach the shell, and another Node starts the right one',
 })
 
 void t.test('start runs the gateway in the foreground until SIGTERM', async (t) => {
-	const folder = makeHome()
-	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	const folder = testFolder(t)
 	mkdirSync(join(folder, 'home'))
 	const env = { SVC_HOME: './home', SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'warn' }
 	const svc = start(t, ['start'], { cwd: folder, env })

@@ -1,5 +1,5 @@
 /** Commands of third-party plugins: help, completion and errors. */
-import { chmodSync, existsSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
@@ -9,12 +9,9 @@ import { makeHome } from '../../support/gateway.ts'
 
 /** A home with these files in plugins/, and a gateway.yaml. */
 function homeWith(files: Record<string, string>, config: string): { home: string; svc: Svc } {
-	const home = makeHome({
-		config,
-		files: Object.fromEntries(Object.entries(files).map(([name, text]) => [`plugins/${name}`, text])),
-	})
+	const inPlugins = Object.fromEntries(Object.entries(files).map(([name, text]) => [`plugins/${name}`, text]))
+	const home = makeHome({ config, files: inPlugins }, t)
 	chmodSync(home, 0o700)
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	return { home, svc: svcFor({ home, url: 'http://127.0.0.1:2' }) }
 }
 

@@ -18,14 +18,13 @@ const isRoot = process.getuid?.() === 0
 const greeter = "export default { name: 'greeter', version: '1', start: () => ({}) }"
 
 function homeFor(t: Test, mode: number, options: Pick<GatewayOptions, 'config' | 'files'> = {}): string {
-	const home = makeHome({ config: '# the defaults\n', ...options })
+	const home = makeHome({ config: '# the defaults\n', ...options }, t)
 	for (const folder of ['config', 'plugins', 'keys', 'data']) {
 		mkdirSync(join(home, folder), { recursive: true })
 		chmodSync(join(home, folder), 0o755)
 	}
 	chmodSync(join(home, 'config/gateway.yaml'), 0o644)
 	chmodSync(home, mode)
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	return home
 }
 

@@ -1,17 +1,16 @@
 /** Agents of version 0.1.0 have no liveness record; the first start creates it. */
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openLog } from '../../../core/log/log.ts'
 import { agentScope, livenessKey } from '../../../core/store/agent-scope.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { Store } from '../../../core/store/ports.ts'
+import { testFolder } from '../../support/folder.ts'
 import { markFormat } from '../../support/format.ts'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 
-const home = makeHome()
-t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const home = testFolder(t)
 
 async function withGateway<T>(work: (gateway: TestGateway) => Promise<T>): Promise<T> {
 	const gateway = await startGateway({ home })

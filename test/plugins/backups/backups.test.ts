@@ -23,7 +23,8 @@ import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { openBackups } from '../../../plugins/backups/backups.ts'
 import type { BackupSettings } from '../../../plugins/backups/contract.ts'
 import { takeOnSchedule } from '../../../plugins/backups/schedule.ts'
-import { folderFor, forge, forgedManifest, write } from '../../core/backup/support.ts'
+import { forge, forgedManifest, write } from '../../core/backup/support.ts'
+import { testFolder } from '../../support/folder.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../../support/gateway.ts'
 import { assertError } from '../../support/error-response.ts'
@@ -105,7 +106,7 @@ void t.test('a file that only has the name of a backup is listed as unreadable',
 })
 
 void t.test('links out of the home are omitted, and leftovers of an earlier process are removed', async (t) => {
-	const outside = folderFor(t)
+	const outside = testFolder(t)
 	write(outside, { 'secret.txt': 'not yours', 'folder/x.txt': 'not yours' })
 	write(home, { 'skills/real.md': 'real', 'skills/run.sh': '#!/bin/sh\n' })
 	symlinkSync(join(outside, 'secret.txt'), join(home, 'skills/out.md'))
@@ -194,7 +195,7 @@ type BackupContext = Parameters<typeof openBackups>[0]
 
 /** The plugin's service on a new engine, with its events and troubles. */
 async function service(t: Test, settings: Partial<BackupSettings> = {}) {
-	const folder = folderFor(t)
+	const folder = testFolder(t)
 	write(folder, { 'home/config/gateway.yaml': '{}\n' })
 	const engine = await openLmdb({ path: join(folder, 'home/data') })
 	t.teardown(() => engine[Symbol.asyncDispose]())
@@ -277,7 +278,7 @@ void t.test('the origin of a home is stable, and unique', async (t) => {
 	const { ctx } = await service(t)
 	const before = originOf(ctx.gateway.home)
 	t.equal(originOf(ctx.gateway.home), before)
-	const other = folderFor(t)
+	const other = testFolder(t)
 	t.not(originOf(other), before)
 	t.equal(statSync(join(other, 'run/backup-origin')).mode & 0o777, 0o600)
 })
@@ -347,7 +348,7 @@ void t.test('the vault key and the database are from the same moment', async (t)
 	})
 	const { file } = await backups.create('request')
 	t.equal(copies, 2)
-	const into = folderFor(t)
+	const into = testFolder(t)
 	await readBackup(file, { into })
 	t.equal(readFileSync(join(into, 'keys/vault.key'), 'utf8'), 'new 1')
 	changes = Infinity
@@ -399,7 +400,7 @@ void t.test('without enough free space no backup is begun', async (t) => {
 
 void t.test('a disk that becomes full is reported, and nothing is left on it', async (t) => {
 	const { ctx } = await service(t)
-	const folder = folderFor(t)
+	const folder = testFolder(t)
 	if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', folder]).status !== 0)
 		return t.comment('cannot mount')
 	t.teardown(() => spawnSync('umount', [folder]))
@@ -412,7 +413,7 @@ void t.test('a disk that becomes full is reported, and nothing is left on it', a
 		await t.rejects(backups.create('request'), { code: 'storage_full' }, String(fill))
 		t.strictSame(readdirSync(folder), ['filler'])
 	}
-	await ctx.snapshots.take(folderFor(t))
+	await ctx.snapshots.take(testFolder(t))
 })
 
 void t.test('a stop of the plugin cancels a backup in progress, which leaves nothing', async (t) => {

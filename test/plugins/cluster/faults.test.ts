@@ -1,5 +1,4 @@
 /** The engine on NATS when a server or a gateway fails. */
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -15,7 +14,7 @@ import { newId } from '../../../core/util/ids.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { rejects } from '../../contracts/store/records.ts'
 import { examined } from '../../core/cli/doctor/healthy-home.ts'
-import { makeHome } from '../../support/gateway.ts'
+import { testFolder } from '../../support/folder.ts'
 import { startNats, withoutNats } from '../../support/nats.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -196,8 +195,7 @@ void t.test(
 	{ skip: withoutNats() },
 	async (t) => {
 		await using cluster = await startNats()
-		const home = makeHome()
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const home = testFolder(t)
 		const env = { HOME: home, SVC_CLUSTER: cluster.url, SVC_CLUSTER_REPLICAS: '1' }
 		const found = async () => (await examined(home, ['store.cluster'], { env })).checks
 		const open = (times: LeaseTimes, options: Partial<NatsOptions> = {}) =>

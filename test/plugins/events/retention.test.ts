@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import { inEnvelope } from '../../../core/events/envelope.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
@@ -29,8 +28,7 @@ async function audit(gateway: TestGateway, query: string): Promise<EventEnvelope
 }
 
 void t.test('events older than the retention are removed soon after a start, newer ones are kept', async (t) => {
-	const home = makeHome({ config: 'events:\n  retention_days: 2\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'events:\n  retention_days: 2\n' }, t)
 	const engine = await openLmdb({ path: join(home, 'data') })
 	for (const days of [400, 3, 2.1, 1.9, 0.1]) {
 		const event = inEnvelope({ event_type: 'agent.updated', payload: { days } }, 'ada', null, 0)

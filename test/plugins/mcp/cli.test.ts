@@ -1,8 +1,8 @@
 /** svc mcp: adding, showing and disabling servers, and accepting changed tools. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { testFolder } from '../../support/folder.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { callTool, servers, until } from '../../support/mcp.ts'
@@ -10,12 +10,9 @@ import { follow } from '../../support/runs.ts'
 import { interactiveSvc } from '../../support/interactive-cli.ts'
 import { eventually } from '../../support/wait.ts'
 
+const folder = testFolder(t)
 const gateway = await startGateway()
-const folder = mkdtempSync(join(tmpdir(), 'svc-cli-'))
-t.teardown(async () => {
-	await gateway.stop()
-	rmSync(folder, { recursive: true })
-})
+t.teardown(() => gateway.stop())
 const svc = interactiveSvc(gateway.url)
 
 void t.test('commands accept the name of a server', async (t) => {

@@ -1,20 +1,17 @@
 /** A tool whose definition changes is held back until an operator accepts it. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { testFolder } from '../../support/folder.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
 import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 
+const folder = testFolder(t)
 const gateway = await startGateway()
-const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
-t.teardown(async () => {
-	await gateway.stop()
-	rmSync(folder, { recursive: true })
-})
+t.teardown(() => gateway.stop())
 
 const shapeOf = (server: Answer): Answer => server.tools.find((tool: Answer) => tool.name === 'shape')
 

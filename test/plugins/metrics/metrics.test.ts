@@ -1,6 +1,6 @@
 /** GET /metrics: its values, formats, bounds and permissions. */
 import { createHmac } from 'node:crypto'
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
@@ -180,8 +180,7 @@ void t.test('the labels of requests are known methods and routes only', async (t
 })
 
 void t.test('paused and waiting runs and open questions count after a restart too', async (t) => {
-	const home = makeHome({ config: '{}\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: '{}\n' }, t)
 	const before = await startGateway({ home })
 	const ada = await follow(t, before, 'ada')
 	const run_id = await ada.start('/tool ask {"question": "Which?"}')

@@ -1,5 +1,4 @@
 /** Runs that execute while their start is being written. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
@@ -30,8 +29,7 @@ void t.test('one of several concurrent prompts begins, the others wait, and each
 void t.test('the first events and the record of a run survive a kill right after the response', async (t) => {
 	const model = await startManualModel()
 	t.teardown(() => model.stop())
-	const home = makeHome({ config: `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n` })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n` }, t)
 	const first = await spawnGateway(home)
 	const gateway: Pick<TestGateway, 'url' | 'request'> = {
 		url: first.url,
@@ -71,10 +69,8 @@ void t.test('the first events and the record of a run survive a kill right after
 void t.test('a run that waits when the gateway stops begins after a start in the same process', async (t) => {
 	const model = await startManualModel()
 	t.teardown(() => model.stop())
-	const home = makeHome({
-		config: `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\nserver: { shutdown_grace_s: 0 }\n`,
-	})
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const settings = `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\nserver: { shutdown_grace_s: 0 }\n`
+	const home = makeHome({ config: settings }, t)
 	const first = await startGateway({ home })
 	const ada = await follow(t, first, 'ada')
 	await ada.start('works')

@@ -1,5 +1,5 @@
 /** Concurrent calls of one answer: a kill during them, and several sub-agents. */
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
@@ -41,8 +41,7 @@ const waitAt = (...names: string[]) => ({ tools: names.map((name) => ({ name: 'g
 void t.test('after a kill during concurrent calls, only the unfinished ones are repeated', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
-	const home = makeHome({ config: config(model), files })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: config(model), files }, t)
 	const calls = (): string[] => readFileSync(join(home, 'calls'), 'utf8').trim().split('\n')
 	const open = (name: string): void => writeFileSync(join(home, name), '')
 	model.on('three gates', waitAt('a', 'b', 'c'), 'All are open.')

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { newId } from '../../../core/util/ids.ts'
@@ -8,7 +7,8 @@ import type { RunSettings } from '../../../plugins/runs/contract.ts'
 import { tidy } from '../../../plugins/runs/maintenance.ts'
 import { keys } from '../../../plugins/runs/keys.ts'
 import { contextProbe } from '../../support/context-probe.ts'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { testFolder } from '../../support/folder.ts'
+import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { runSettings } from '../../support/run-settings.ts'
 import { openStream } from '../../support/sse.ts'
@@ -156,8 +156,7 @@ void t.test('notes expire with their conversation', async (t) => {
 })
 
 void t.test('the next start completes an interrupted deletion of a conversation', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const first = await startGateway({ home })
 	const stream = await openStream(first.url)
 	await first.request('POST', '/v1/agents', { body: { name: 'a' } })

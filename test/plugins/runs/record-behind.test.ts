@@ -1,12 +1,12 @@
 /** Version 0.1.0 wrote the record of a run after its log. The gateway repairs a home in which a crash happened in between. */
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { RunRecord } from '../../../plugins/runs/contract.ts'
 import { keys } from '../../../plugins/runs/keys.ts'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { testFolder } from '../../support/folder.ts'
+import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
@@ -18,8 +18,7 @@ interface Before {
 
 /** A home whose only run has the event `event`, with the record and the queue as they were before it. */
 async function homeBehind(t: Test, prompt: string, event: string): Promise<Before> {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const gateway = await startGateway({ home })
 	const stream = await openStream(gateway.url)
 	await gateway.request('POST', '/v1/agents', { body: { name: 'a' } })

@@ -1,5 +1,4 @@
 /** Approvals of tool calls in a chat: who may answer, and a kill of the gateway between the question and the answer. */
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
@@ -19,8 +18,7 @@ const BOB = { id: 4202, is_bot: false, first_name: 'Bob' }
 void t.test('a call is executed once after a kill and an approval with edited arguments', async (t) => {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
-	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' }, t)
 	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const request = (method: string, path: string, options: { body?: unknown } = {}) =>

@@ -1,5 +1,5 @@
 /** Results of heartbeats reach their chat once, whenever the gateway is killed. `SVC_DELIVERY_KILLS`: number of kills, default 3. */
-import { appendFileSync, rmSync } from 'node:fs'
+import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -19,8 +19,7 @@ const HOUR_MS = 3_600_000
 async function setUp(t: Test, open: (home: string) => Promise<KillableGateway>) {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
-	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' }, t)
 	let gateway = await open(home)
 	t.teardown(() => gateway.kill())
 	const request = (method: string, path: string, options: { body?: unknown } = {}) =>

@@ -1,5 +1,5 @@
 /** Spans across restarts, reloads and failures of the collector. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -40,8 +40,7 @@ const metric = async (gateway: TestGateway, name: string): Promise<number> => {
 
 void t.test('a run that is paused during a restart continues in its trace', async (t) => {
 	const collector = await collectorFor(t)
-	const home = makeHome({ config: `tracing: {endpoint: "${collector.url}"}\n` })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: `tracing: {endpoint: "${collector.url}"}\n` }, t)
 	const before = await startGateway({ home, env })
 	const ada = await follow(t, before, 'ada')
 	const run_id = await ada.start('/tool ask {"question": "Which?"}')

@@ -1,6 +1,5 @@
 /** Limits of a token: requests per minute, open streams, and daily runs, tokens and cost. */
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -100,8 +99,7 @@ void t.test('limits the streams and WebSockets that are open at the same time', 
 })
 
 void t.test('limits the daily runs, also after a restart and the deletion of an agent', async (t) => {
-	const home = makeHome({ config })
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config }, t)
 	let gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })

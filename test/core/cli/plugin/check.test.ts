@@ -1,12 +1,12 @@
 /** `svc plugins check` finds faults in a plugin, without a running gateway. */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { exitCodes } from '../../../../core/cli/contract.ts'
 import type { PluginFinding } from '../../../../core/cli/plugin/check.ts'
 import { inspect } from '../../../../core/cli/plugin/inspect.ts'
 import { svcFor } from '../../../support/cli.ts'
-import { makeHome } from '../../../support/gateway.ts'
+import { testFolder } from '../../../support/folder.ts'
 
 /** A plugin's code, the expected findings (default none), and whether the gateway would run it. */
 const cases: Record<
@@ -144,8 +144,7 @@ const cases: Record<
 }
 
 void t.test('each fault is found, with a fix', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const svc = svcFor({ home })
 	for (const [name, { code, found = [], valid = true, args, file = 'index.js', cli, doctor }] of Object.entries(
 		cases,
@@ -184,8 +183,7 @@ void t.test('each fault is found, with a fix', async (t) => {
 })
 
 void t.test('a valid plugin is reported in one line, and the home does not change', async (t) => {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	const svc = svcFor({ home })
 	await svc(['plugins', 'new', 'fine'])
 	const before = entriesOf(home)

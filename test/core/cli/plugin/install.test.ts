@@ -1,5 +1,5 @@
 /** `svc plugins install` and `remove`, with npm itself, from folders and archives, without a registry. */
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,7 +8,8 @@ import type { Test } from 'tap'
 import { exitCodes } from '../../../../core/cli/contract.ts'
 import { svcFor as svcWithout } from '../../../support/cli.ts'
 import type { Svc } from '../../../support/cli.ts'
-import { makeHome, startGateway } from '../../../support/gateway.ts'
+import { testFolder } from '../../../support/folder.ts'
+import { startGateway } from '../../../support/gateway.ts'
 import { listenOnLoopback } from '../../../support/loopback.ts'
 
 void t.test(
@@ -172,8 +173,7 @@ void t.test('a built-in plugin is not removed, with the command that switches it
 })
 
 function setUp(t: Test): { home: string; src: string } {
-	const folder = makeHome()
-	t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+	const folder = testFolder(t)
 	const [home, src] = [join(folder, 'home'), join(folder, 'src')]
 	for (const one of [home, src]) mkdirSync(one, { mode: 0o700 })
 	return { home, src }

@@ -7,7 +7,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { exitCodes } from '../../../../core/cli/contract.ts'
 import { svcFor } from '../../../support/cli.ts'
-import { makeHome, startGateway } from '../../../support/gateway.ts'
+import { testFolder } from '../../../support/folder.ts'
+import { startGateway } from '../../../support/gateway.ts'
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
@@ -104,8 +105,7 @@ void t.test('invalid names and missing folders are refused', async (t) => {
 })
 
 function setUp(t: Test) {
-	const home = makeHome()
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = testFolder(t)
 	return { home, svc: svcFor({ home }) }
 }
 

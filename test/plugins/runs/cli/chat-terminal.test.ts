@@ -1,10 +1,10 @@
 /** svc chat on a pseudo-terminal. */
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
+import { testFolder } from '../../../support/folder.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import { startManualModel } from '../../../support/manual-model.ts'
 import { openTerminal } from '../../../support/terminal.ts'
@@ -30,7 +30,7 @@ interface ChatOptions {
 }
 
 async function chat(t: Test, agent: string, options: ChatOptions = {}): Promise<TerminalProgram> {
-	const { home = homeFor(t), columns, env = {}, flags = [] } = options
+	const { home = testFolder(t), columns, env = {}, flags = [] } = options
 	if ((await gateway.request('GET', `/v1/agents/${agent}`)).status === 404)
 		await gateway.request('POST', '/v1/agents', { body: { name: agent } })
 	const terminal = openTerminal(process.execPath, [svcFile, 'chat', agent, ...flags], {
@@ -41,12 +41,6 @@ async function chat(t: Test, agent: string, options: ChatOptions = {}): Promise<
 	t.teardown(() => terminal.kill())
 	await terminal.shows(/^> $|^>$/m)
 	return terminal
-}
-
-function homeFor(t: Test): string {
-	const home = mkdtempSync(join(tmpdir(), 'svc-person-'))
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	return home
 }
 
 async function prompts(agent: string): Promise<string[]> {
@@ -115,7 +109,7 @@ void t.test('a backslash at the end of a line and Alt-Enter continue a prompt', 
 })
 
 void t.test('the next chat has the history, which is stored in a private file', async (t) => {
-	const home = homeFor(t)
+	const home = testFolder(t)
 	const first = await chat(t, 'history', { home })
 	first.type(paste('remember\nthis'))
 	first.type('\r')
