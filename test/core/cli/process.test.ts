@@ -15,6 +15,7 @@ import { startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { withoutUserHome } from '../../support/process.ts'
+import { openWatch } from '../../support/wait.ts'
 
 const svcFile = fileURLToPath(new URL('../../../core/svc.mjs', import.meta.url))
 
@@ -35,7 +36,7 @@ await gateway.request('POST', '/v1/agents', { body: { name: 'held', config: { pr
 interface Started {
 	child: ChildProcess
 	/** Settles once standard output or error shows the text. */
-	shows(text: string | RegExp): Promise<void>
+	shows(text: string | RegExp): Promise<unknown>
 	stdout(): string
 	stderr(): string
 	/** Settles with the exit code. */
@@ -69,32 +70,33 @@ function start(
 	child.stdin?.on('error', () => {})
 	let stdout = ''
 	let stderr = ''
-	const waiting = new Set<() => void>()
-	const look = (): void => waiting.forEach((check) => check())
+	let end: { code: number | null } | undefined
+	const watch = openWatch()
 	child.stdout?.on('data', (data: Buffer) => {
 		stdout += data.toString()
-		look()
+		watch.check()
 	})
 	child.stderr?.on('data', (data: Buffer) => {
 		stderr += data.toString()
-		look()
+		watch.check()
 	})
-	const ended = once(child, 'close').then(([code]) => code as number | null)
+	const ended = once(child, 'close').then(([code]) => {
+		end = { code }
+		watch.check()
+		return code as number | null
+	})
 	return {
 		child,
 		shows(text) {
-			const { promise, resolve, reject } = Promise.withResolvers<void>()
-			const check = (): void => {
-				if (![stdout, stderr].some((all) => (typeof text === 'string' ? all.includes(text) : text.test(all)))) return
-				waiting.delete(check)
-				resolve()
-			}
-			waiting.add(check)
-			check()
-			void ended.then((code) =>
-				reject(new Error(`it ended with ${code} before it showed "${text}": ${stdout}${stderr}`)),
+			const isIn = (all: string): boolean => (typeof text === 'string' ? all.includes(text) : text.test(all))
+			return watch.until(
+				() => {
+					if ([stdout, stderr].some(isIn)) return true
+					if (end) throw new Error(`it ended with ${end.code} before it showed "${text}": ${stdout}${stderr}`)
+					return undefined
+				},
+				() => `it did not show "${text}": ${stdout}${stderr}`,
 			)
-			return promise
 		},
 		stdout: () => stdout,
 		stderr: () => stderr,

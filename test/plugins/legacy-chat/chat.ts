@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 import WebSocket from 'ws'
 import { send } from '../../support/gateway.ts'
 import type { Answer, Reply, RequestOptions, TestGateway } from '../../support/gateway.ts'
-import { eventually } from '../../support/wait.ts'
+import { openWatch } from '../../support/wait.ts'
 
 export interface Chat {
 	url: string
@@ -43,7 +43,7 @@ export interface ChatStream {
 	text(): string
 	names(): string[]
 	/** Settles once `condition` holds. */
-	until(condition: () => boolean, what: string): Promise<void>
+	until(condition: () => boolean, what: string): Promise<unknown>
 	/** The last event, once the stream has ended properly. */
 	last(): Promise<NamedEvent>
 	/** How the stream ended: `end` by the server, `cut` by a broken connection, `closed` by this side. */
@@ -110,6 +110,7 @@ async function follow(response: IncomingMessage): Promise<ChatStream> {
 	}
 	const ended = Promise.withResolvers<'end' | 'cut' | 'closed'>()
 	let isClosedHere = false
+	const watch = openWatch()
 	const stream: ChatStream = {
 		status: response.statusCode,
 		headers: response.headers,
@@ -122,7 +123,11 @@ async function follow(response: IncomingMessage): Promise<ChatStream> {
 				.map(({ data }) => String(data.content))
 				.join(''),
 		names: () => stream.events.map(({ event }) => event),
-		until,
+		until: (condition, what) =>
+			watch.until(
+				() => condition() || undefined,
+				() => `timed out waiting for ${what}`,
+			),
 		async last() {
 			const how = await ended.promise
 			const last = stream.events.at(-1)
@@ -140,7 +145,10 @@ async function follow(response: IncomingMessage): Promise<ChatStream> {
 		onId: (id) => (stream.lastEventId = id),
 		onComment: (comment) => stream.comments.push(comment),
 	})
-	response.on('data', (text: string) => parser.feed(text))
+	response.on('data', (text: string) => {
+		parser.feed(text)
+		watch.check()
+	})
 	response.on('error', () => {}) // after a broken connection, `complete` is false
 	response.once('close', () => ended.resolve(isClosedHere ? 'closed' : response.complete ? 'end' : 'cut'))
 	return stream
@@ -149,25 +157,26 @@ async function follow(response: IncomingMessage): Promise<ChatStream> {
 function openSocket(url: string, options: WebSocket.ClientOptions = {}): Promise<ChatSocket> {
 	const socket = new WebSocket(url, options)
 	const closed = Promise.withResolvers<{ code: number; reason: string }>()
+	const watch = openWatch()
 	let looked = 0
 	const chat: ChatSocket = {
 		socket,
 		frames: [],
 		send: (frame) => socket.send(typeof frame === 'string' || Buffer.isBuffer(frame) ? frame : JSON.stringify(frame)),
 		async next(...types) {
-			let found: Answer
-			const isThere = (): boolean => {
-				for (; found === undefined && looked < chat.frames.length; looked++) {
-					if (types.includes(chat.frames[looked].type)) found = chat.frames[looked]
-				}
-				return found !== undefined
-			}
-			await until(isThere, `a frame of ${types.join(' or ')}; there were ${JSON.stringify(chat.frames)}`)
-			return found
+			const found = await watch.until(
+				() => [...chat.frames.entries()].find(([at, { type }]) => at >= looked && types.includes(type)),
+				() => `there was no frame of ${types.join(' or ')}; there were ${JSON.stringify(chat.frames)}`,
+			)
+			looked = found[0] + 1
+			return found[1]
 		},
 		closed: closed.promise,
 	}
-	socket.on('message', (data) => chat.frames.push(JSON.parse(String(data))))
+	socket.on('message', (data) => {
+		chat.frames.push(JSON.parse(String(data)))
+		watch.check()
+	})
 	socket.once('close', (code, reason) => closed.resolve({ code, reason: String(reason) }))
 	return new Promise((resolve, reject) => {
 		socket.once('open', () => resolve(chat))
@@ -255,12 +264,4 @@ export function fails(
 	t.strictSame(Object.keys(body), ['success', 'error'], `${message}: the shape`)
 	t.equal(body.success, false)
 	t.match(body.error, message)
-}
-
-async function until(condition: () => boolean, what: string): Promise<void> {
-	// A timeout reports the last value, which names the condition.
-	await eventually(
-		() => condition() || what,
-		(value) => value === true,
-	)
 }

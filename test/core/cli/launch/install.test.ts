@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { testFolder } from '../../../support/folder.ts'
+import { openWatch } from '../../../support/wait.ts'
 
 const core = fileURLToPath(new URL('../../../../core/', import.meta.url))
 const launcher = [
@@ -91,15 +92,14 @@ function launch(t: Test, root: string, task: string, env: NodeJS.ProcessEnv = {}
 		}
 	}
 	let text = ''
-	const changes = new Set<() => void>()
-	const change = (): void => changes.forEach((one) => one())
+	const watch = openWatch()
 	for (const stream of [child.stdout, child.stderr])
 		stream.setEncoding('utf8').on('data', (data: string) => {
 			text += data
-			change()
+			watch.check()
 		})
 	const ended = once(child, 'close').then(([code]) => {
-		change()
+		watch.check()
 		return code as number | null
 	})
 	t.teardown(() => kill('SIGKILL'))
@@ -109,17 +109,15 @@ function launch(t: Test, root: string, task: string, env: NodeJS.ProcessEnv = {}
 		ended,
 		kill,
 		shows: (pattern) =>
-			new Promise((resolve, reject) => {
-				const look = (): void => {
-					const found = pattern.exec(text)
-					if (!found && child.exitCode === null) return
-					changes.delete(look)
-					if (found) resolve(found[0])
-					else reject(new Error(`it ended with ${child.exitCode} and did not print ${pattern}: ${text}`))
-				}
-				changes.add(look)
-				look()
-			}),
+			watch.until(
+				() => {
+					const found = pattern.exec(text)?.[0]
+					if (found === undefined && child.exitCode !== null)
+						throw new Error(`it ended with ${child.exitCode} and did not print ${pattern}: ${text}`)
+					return found
+				},
+				() => `it did not print ${pattern}: ${text}`,
+			),
 	}
 }
 
