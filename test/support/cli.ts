@@ -1,5 +1,5 @@
-/** `svc` in this process, against a running gateway or a home. */
-import { PassThrough, Readable } from 'node:stream'
+/** `svc` in this process, against a running gateway or a home, without a terminal or with a person at one. */
+import { PassThrough, Readable, Writable } from 'node:stream'
 import { main } from '../../core/cli/main.ts'
 import type { Io } from '../../core/cli/main.ts'
 import type { Answer } from './gateway.ts'
@@ -16,6 +16,11 @@ export interface CliResult {
 export interface CliOptions {
 	/** Standard input; empty by default. An iterable is read only if the command reads. */
 	input?: string | AsyncIterable<Buffer>
+	/**
+	 * A person at a terminal: the keys to press for each question on standard error. All questions must appear, in this order. Without,
+	 * there is no terminal, so svc cannot prompt.
+	 */
+	person?: [question: string, keys: string][]
 	/** The working directory. */
 	cwd?: string
 	/** Additional variables; the environment of this process is not passed on. */
@@ -28,38 +33,54 @@ export interface CliOptions {
 
 export type Svc = (argv: string[], options?: CliOptions) => Promise<CliResult>
 
-/** Returns a function that calls `svc` without a terminal, so it cannot prompt. Without `url`, the address is read from the home. */
+/** Returns a function that calls `svc`. Without `url`, the address is read from the home. */
 export function svcFor({ home, url, token }: { home: string; url?: string; token?: string }): Svc {
-	return async (argv, { input = '', cwd = home, env = {}, signal, onOutput } = {}) => {
+	return async (argv, { input = '', person, cwd = home, env = {}, signal, onOutput } = {}) => {
+		const piped = Readable.from(typeof input !== 'string' ? input : input === '' ? [] : [Buffer.from(input)])
+		const keyboard = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => keyboard })
+		const questions = [...(person ?? [])]
+		const texts = { stdout: '', stderr: '' }
 		let all = ''
-		const collect = (): { sink: PassThrough; text(): string } => {
-			let text = ''
-			const sink = new PassThrough()
-			sink.on('data', (data: Buffer) => {
-				text += data.toString()
-				all += data.toString()
-				onOutput?.(all)
+		let sinceQuestion = ''
+		const sink = (name: keyof typeof texts): Writable =>
+			new Writable({
+				write(chunk: Buffer, _encoding, done) {
+					const text = chunk.toString()
+					texts[name] += text
+					all += text
+					if (name === 'stderr') {
+						sinceQuestion += text
+						answer()
+					}
+					onOutput?.(all)
+					done()
+				},
 			})
-			return { sink, text: () => text }
+		const answer = (): void => {
+			const [next] = questions
+			if (next === undefined || !sinceQuestion.includes(next[0])) return
+			questions.shift()
+			sinceQuestion = ''
+			// The prompt is printed before it listens for keys.
+			setImmediate(() => keyboard.write(next[1]))
 		}
-		const stdout = collect()
-		const stderr = collect()
 		const io: Io = {
 			env: {
 				HOME: home,
 				SVC_HOME: home,
 				...(url !== undefined && { SVC_URL: url }),
 				...(token !== undefined && { SVC_TOKEN: token }),
+				...(person && { NO_COLOR: '1' }),
 				...env,
 			},
 			cwd,
-			stdin: Readable.from(typeof input !== 'string' ? input : input === '' ? [] : [Buffer.from(input)]),
-			stdout: stdout.sink,
-			stderr: stderr.sink,
+			stdin: person ? keyboard : piped,
+			stdout: sink('stdout'),
+			stderr: Object.assign(sink('stderr'), person && { isTTY: true, columns: 200 }),
 			signal: signal ?? new AbortController().signal,
 		}
 		const code = await main(argv, io)
-		await Promise.all([stdout, stderr].map(({ sink }) => new Promise((done) => sink.end(done))))
-		return { code, stdout: stdout.text(), stderr: stderr.text(), json: () => JSON.parse(stdout.text()) as Answer }
+		if (questions.length > 0) throw new Error(`svc did not ask "${questions[0]?.[0]}": ${all}`)
+		return { code, ...texts, json: () => JSON.parse(texts.stdout) as Answer }
 	}
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from 'node:path'
 import t from 'tap'
 import { journalOf } from '../../../core/backup/place.ts'
-import { interactiveSvc } from '../../support/interactive-cli.ts'
+import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { write } from './support.ts'
 import { testFolder } from '../../support/folder.ts'
@@ -12,44 +12,43 @@ const folder = testFolder(t)
 const home = join(folder, 'home')
 write(home, { 'config/gateway.yaml': 'log:\n  level: fatal\n' })
 /** Finds the gateway by its home, as for a user on the same machine. */
-const svc: ReturnType<typeof interactiveSvc> = (argv, options = {}) =>
-	interactiveSvc('')(argv, { ...options, env: { SVC_URL: '', SVC_HOME: home, ...options.env } })
+const svc = svcFor({ home })
 
 void t.test('uses the API of a running gateway', async (t) => {
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const made = await svc(['backup', 'create', '--json'])
-	t.equal(made.code, 0, made.err)
-	t.ok(existsSync(made.json.file))
+	t.equal(made.code, 0, made.stderr)
+	t.ok(existsSync(made.json().file))
 	const listed = await svc(['backup', 'list'])
-	t.match(listed.out, made.json.id)
-	t.match(listed.err, /Folder: .*backups/)
-	const verified = await svc(['backup', 'verify', made.json.id])
-	t.equal(verified.code, 0, verified.err)
-	t.match(verified.out, /records/)
-	const inUse = await svc(['restore', made.json.file, '--force'])
+	t.match(listed.stdout, made.json().id)
+	t.match(listed.stderr, /Folder: .*backups/)
+	const verified = await svc(['backup', 'verify', made.json().id])
+	t.equal(verified.code, 0, verified.stderr)
+	t.match(verified.stdout, /records/)
+	const inUse = await svc(['restore', made.json().file, '--force'])
 	t.equal(inUse.code, 5)
-	t.match(inUse.err, /another gateway .*runs with the home/)
-	const removed = await svc(['backup', 'remove', made.json.id, '--yes'])
-	t.equal(removed.code, 0, removed.err)
-	t.equal((await svc(['backup', 'remove', made.json.id, '--yes'])).code, 4)
+	t.match(inUse.stderr, /another gateway .*runs with the home/)
+	const removed = await svc(['backup', 'remove', made.json().id, '--yes'])
+	t.equal(removed.code, 0, removed.stderr)
+	t.equal((await svc(['backup', 'remove', made.json().id, '--yes'])).code, 4)
 })
 
 void t.test('backs up the home of a stopped gateway, and restores it into a new one', async (t) => {
 	const made = await svc(['backup', 'create'])
-	t.equal(made.code, 0, made.err)
-	t.match(made.err, /anyone who has the file can read every secret/)
+	t.equal(made.code, 0, made.stderr)
+	t.match(made.stderr, /anyone who has the file can read every secret/)
 	const [name = ''] = readdirSync(join(home, 'backups'))
-	t.match(made.out, name)
-	t.strictSame((await svc(['backup', 'list', '--json'])).json.backups.length, 1)
+	t.match(made.stdout, name)
+	t.strictSame((await svc(['backup', 'list', '--json'])).json().backups.length, 1)
 
 	const verified = await svc(['backup', 'verify', name], { cwd: join(home, 'backups') })
-	t.equal(verified.code, 0, verified.err)
+	t.equal(verified.code, 0, verified.stderr)
 	const target = join(folder, 'other')
 	const restored = await svc(['restore', join('backups', name), '--home', '../other', '--json'], { cwd: home })
-	t.equal(restored.code, 0, restored.err)
-	t.match(restored.json, { home: target, aside: null, notes: [], includes_key: true })
+	t.equal(restored.code, 0, restored.stderr)
+	t.match(restored.json(), { home: target, aside: null, notes: [], includes_key: true })
 	const gateway = await startGateway({ home: target })
 	t.match((await gateway.request('GET', '/v1/agents')).body, [{ name: 'ada' }])
 	await gateway.stop()
@@ -67,12 +66,12 @@ void t.test('backs up the home of a stopped gateway, and restores it into a new 
 
 	const again = await svc(['restore', join(home, 'backups', name), '--home', target])
 	t.equal(again.code, 5)
-	t.match(again.err, /--force/)
+	t.match(again.stderr, /--force/)
 	const forced = await svc(['restore', join(home, 'backups', name), '--home', target, '--force'])
-	t.equal(forced.code, 0, forced.err)
-	t.match(forced.out, /other\.before-restore-/)
-	t.match(forced.err, /runs that were in progress/i)
-	t.match(forced.err, /revoked since then are valid again/)
+	t.equal(forced.code, 0, forced.stderr)
+	t.match(forced.stdout, /other\.before-restore-/)
+	t.match(forced.stderr, /runs that were in progress/i)
+	t.match(forced.stderr, /revoked since then are valid again/)
 })
 
 void t.test('explains what is damaged, missing or not a home', async (t) => {
@@ -86,19 +85,19 @@ void t.test('explains what is damaged, missing or not a home', async (t) => {
 		['backup', 'verify', file],
 		['restore', file, '--home', nowhere],
 	]) {
-		const { code, err } = await svc(argv)
+		const { code, stderr } = await svc(argv)
 		t.equal(code, 2, argv.join(' '))
-		t.match(err, /damaged/)
+		t.match(stderr, /damaged/)
 	}
 	t.notOk(existsSync(nowhere))
 	const missing = await svc(['backup', 'verify', 'missing'])
 	t.equal(missing.code, 4)
-	t.match(missing.err, /missing, and "missing" is not the id of a backup: svc backup list$/m)
+	t.match(missing.stderr, /missing, and "missing" is not the id of a backup: svc backup list$/m)
 	const lost = await svc(['backup', 'create'], { env: { SVC_HOME: nowhere } })
 	t.equal(lost.code, 4)
-	t.match(lost.err, /no home/)
+	t.match(lost.stderr, /no home/)
 	write(folder, { 'bare/config/gateway.yaml': '{}\n' })
-	t.match((await svc(['backup', 'create'], { env: { SVC_HOME: join(folder, 'bare') } })).err, /nothing to back up/)
+	t.match((await svc(['backup', 'create'], { env: { SVC_HOME: join(folder, 'bare') } })).stderr, /nothing to back up/)
 	t.strictSame(
 		readdirSync(folder).filter((one) => one.startsWith('.')),
 		[],

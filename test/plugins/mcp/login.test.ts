@@ -12,7 +12,7 @@ import { listenOnLoopback } from '../../support/loopback.ts'
 import { add, callTool, until } from '../../support/mcp.ts'
 import { browse, startProtectedServer } from '../../support/oauth.ts'
 import type { ProtectedServer } from '../../support/oauth.ts'
-import { interactiveSvc } from '../../support/interactive-cli.ts'
+import { svcFor } from '../../support/cli.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
@@ -90,28 +90,30 @@ void t.test('a person signs in, and the agent uses the tools', async (t) => {
 
 void t.test('svc adds a server, signs in with a browser, and signs out', async (t) => {
 	const server = await startProtectedServer(t)
-	const svc = interactiveSvc(gateway.url)
+	const svc = svcFor(gateway)
 	const agent = await newAgent(t)
 	const { name } = agent
 	t.match(await svc(['mcp', 'add', name, 'guarded', '--url', server.url, '--scope', 'mcp:use']), {
 		code: 0,
-		out: /needs_login/,
-		err: new RegExp(`svc mcp login ${name} guarded`),
+		stdout: /needs_login/,
+		stderr: new RegExp(`svc mcp login ${name} guarded`),
 	})
 	const addressIn = (text: string): string | undefined => /^ *(http\S+\/auth\?\S+)$/m.exec(text)?.[1]
 	let isOpened = false
 	const login = await svc(['mcp', 'login', name, 'guarded', '--json'], {
-		hears(text) {
+		onOutput(text) {
 			const url = addressIn(text)
 			if (url === undefined || isOpened) return
 			isOpened = true
 			void browse(url, callback()).then((back) => fetch(back))
 		},
 	})
-	t.match(login.json, { status: 'connected', login: { scopes: ['mcp:use'] } })
-	t.match((await svc(['mcp', 'show', name, 'guarded'])).out, /signed in: .*mcp:use/)
-	t.match(await svc(['mcp', 'logout', name, 'guarded', '--json']), { code: 0, json: { status: 'needs_login' } })
-	t.match((await svc(['doctor', '--only', 'mcp.connection'], { env: { SVC_HOME: gateway.home } })).out, /svc mcp login/)
+	t.match(login.json(), { status: 'connected', login: { scopes: ['mcp:use'] } })
+	t.match((await svc(['mcp', 'show', name, 'guarded'])).stdout, /signed in: .*mcp:use/)
+	const logout = await svc(['mcp', 'logout', name, 'guarded', '--json'])
+	t.equal(logout.code, 0)
+	t.match(logout.json(), { status: 'needs_login' })
+	t.match((await svc(['doctor', '--only', 'mcp.connection'])).stdout, /svc mcp login/)
 })
 
 void t.test('until somebody has signed in, the model gets the reason', async (t) => {

@@ -9,7 +9,6 @@ import { startGateway } from '../../../support/gateway.ts'
 import type { Answer } from '../../../support/gateway.ts'
 import { startManualModel } from '../../../support/manual-model.ts'
 import { follow } from '../../../support/runs.ts'
-import { interactiveSvc as atTerminal } from '../../../support/interactive-cli.ts'
 
 const model = await startManualModel()
 t.teardown(() => model.stop())
@@ -22,8 +21,7 @@ default_provider: offline
 `,
 })
 t.teardown(() => gateway.stop())
-const piped = svcFor(gateway)
-const typed = atTerminal(gateway.url)
+const svc = svcFor(gateway)
 await gateway.request('POST', '/v1/agents', { body: { name: 'held', config: { provider: 'held' } } })
 
 const asking = '/tool ask {"question":"Which city?","options":["Rome","Oslo"]}'
@@ -37,16 +35,16 @@ void t.test('a run behind an open question shows the question, and how to answer
 	const first = await ada.start(asking)
 	await ada.heard(first, 'run.paused')
 	const waits = Promise.withResolvers<void>()
-	const ran = piped(['run', 'ada', 'Hello'], { onOutput: (text) => text.includes('waits for') && waits.resolve() })
+	const ran = svc(['run', 'ada', 'Hello'], { onOutput: (text) => text.includes('waits for') && waits.resolve() })
 	await waits.promise
 	const queued = (await gateway.request('GET', '/v1/agents/ada/runs?limit=1')).body[0].run_id
 	const shown = Promise.withResolvers<void>()
-	const followed = piped(['runs', 'follow', queued], {
+	const followed = svc(['runs', 'follow', queued], {
 		onOutput: (text) => text.includes('waits for the answer to: Which city?') && shown.resolve(),
 	})
 	await shown.promise
 	const [{ question_id }] = (await gateway.request('GET', '/v1/agents/ada/questions')).body
-	t.equal((await piped(['questions', 'answer', 'ada', question_id, 'Rome'])).code, 0)
+	t.equal((await svc(['questions', 'answer', 'ada', question_id, 'Rome'])).code, 0)
 	const { code, stdout, stderr } = await ran
 	t.equal(code, 0)
 	t.match(stdout, 'received: Hello')
@@ -61,9 +59,9 @@ void t.test('a run behind an open question shows the question, and how to answer
 void t.test('a run behind an active run names it, and shows its question once it is asked', async (t) => {
 	const waits = Promise.withResolvers<void>()
 	const asked = Promise.withResolvers<void>()
-	const started = await piped(['run', 'held', '--detach', 'first'])
+	const started = await svc(['run', 'held', '--detach', 'first'])
 	const call = await model.called('first')
-	const ran = piped(['run', 'held', 'second'], {
+	const ran = svc(['run', 'held', 'second'], {
 		onOutput: (text) => {
 			if (text.includes('waits for an earlier run')) waits.resolve()
 			if (text.includes('waits for the answer to: Really?')) asked.resolve()
@@ -73,11 +71,11 @@ void t.test('a run behind an active run names it, and shows its question once it
 	call.callTool('ask', '{"question":"Really?"}')
 	await asked.promise
 	t.equal(
-		(await piped(['questions', 'answer', 'held', '--quiet'])).code,
+		(await svc(['questions', 'answer', 'held', '--quiet'])).code,
 		exitCodes.usage,
 		'without a terminal there is no prompt',
 	)
-	t.equal((await piped(['runs', 'cancel', started.stdout.trim()])).code, 0)
+	t.equal((await svc(['runs', 'cancel', started.stdout.trim()])).code, 0)
 	const second = await model.called('second')
 	second.answer('done.')
 	const { code, stdout, stderr } = await ran
@@ -89,10 +87,10 @@ void t.test('a terminal asks the question of an earlier run at once', async (t) 
 	const bea = await follow(t, gateway, 'bea')
 	const first = await bea.start(asking)
 	await bea.heard(first, 'run.paused')
-	const { code, out, err } = await typed(['run', 'bea', 'Hello'], { person: [['Something else', '\x1b[B\r']] })
+	const { code, stdout, stderr } = await svc(['run', 'bea', 'Hello'], { person: [['Something else', '\x1b[B\r']] })
 	t.equal(code, 0)
-	t.match(err, `an earlier run of this conversation waits for an answer; svc runs cancel ${first} ends it`)
-	t.match(out, 'received: Hello')
+	t.match(stderr, `an earlier run of this conversation waits for an answer; svc runs cancel ${first} ends it`)
+	t.match(stdout, 'received: Hello')
 	t.match((await bea.read(first)).answer, '{"answer":"Oslo"}')
 })
 
@@ -157,7 +155,7 @@ void t.test('a terminal accepts commands at a question; other text with a slash 
 void t.test('a pipe accepts commands, and reports unknown ones', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'cid' } })
 	const input = '/help\n/hlep me\n /etc/hosts holds what?\n/tool memory.stm_read {"key":"a"}\n'
-	const { code, stdout, stderr } = await piped(['chat', 'cid'], { input })
+	const { code, stdout, stderr } = await svc(['chat', 'cid'], { input })
 	t.equal(code, exitCodes.failed, 'one line was not sent')
 	t.match(stderr, /\/stop +stop every run of the agent/)
 	t.match(stderr, 'Unknown command /hlep; nothing was sent.')
@@ -167,7 +165,7 @@ void t.test('a pipe accepts commands, and reports unknown ones', async (t) => {
 
 void t.test('a pipe sends its lines in order, and accepts commands while a question is open', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'eve' } })
-	const ran = await piped(['chat', 'eve'], {
+	const ran = await svc(['chat', 'eve'], {
 		input: `Hello\n${asking}\n/new\n${asking}\n/stop\nAgain\n${asking}\n/exit\n`,
 	})
 	t.equal(ran.code, exitCodes.failed)

@@ -9,7 +9,7 @@ import { exitCodes } from '../../../../core/cli/contract.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import type { Answer } from '../../../support/gateway.ts'
 import { startManualModel } from '../../../support/manual-model.ts'
-import { interactiveSvc } from '../../../support/interactive-cli.ts'
+import { svcFor } from '../../../support/cli.ts'
 
 const svcFile = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
 const execute = promisify(execFile)
@@ -24,7 +24,7 @@ default_provider: offline
 `,
 })
 t.teardown(() => gateway.stop())
-const svc = interactiveSvc(gateway.url)
+const svc = svcFor(gateway)
 for (const name of ['ada', 'bob', 'held'])
 	await gateway.request('POST', '/v1/agents', { body: { name, config: name === 'held' ? { provider: 'held' } : {} } })
 for (const [agent, prompt] of [
@@ -45,14 +45,14 @@ void t.test('svc runs shows the runs of all agents, newest first, with the ends 
 		],
 	)
 	t.equal(body.next_cursor, null)
-	const { out } = await svc(['runs'])
-	const rows = out.trimEnd().split('\n').slice(1)
+	const { stdout } = await svc(['runs'])
+	const rows = stdout.trimEnd().split('\n').slice(1)
 	t.match(rows, [/ ada .*third/, / bob .*second/, / ada .*first/])
 	for (const [n, row] of rows.entries()) t.ok(row.startsWith(`${body.runs[n].run_id.slice(-8)} `), row)
 	const full = await svc(['runs', 'list', '--full', '--limit', '1'])
-	t.match(full.out, body.runs[0].run_id)
-	t.equal((await svc(['runs', '--json'])).json.length, 3)
-	t.equal((await svc(['runs', 'list', '--status', 'failed'])).out.trim(), 'No run is failed.')
+	t.match(full.stdout, body.runs[0].run_id)
+	t.equal((await svc(['runs', '--json'])).json().length, 3)
+	t.equal((await svc(['runs', 'list', '--status', 'failed'])).stdout.trim(), 'No run is failed.')
 })
 
 void t.test('a page of GET /v1/runs continues after the previous one', async (t) => {
@@ -72,22 +72,22 @@ void t.test('a page of GET /v1/runs continues after the previous one', async (t)
 
 void t.test('a run is found by the end or the beginning of its id, if that is unique', async (t) => {
 	const [{ run_id }] = (await gateway.request('GET', '/v1/runs?limit=1')).body.runs
-	t.match((await svc(['runs', 'show', run_id.slice(-8)])).out, 'third')
-	t.match((await svc(['runs', 'show', run_id])).out, 'third')
+	t.match((await svc(['runs', 'show', run_id.slice(-8)])).stdout, 'third')
+	t.match((await svc(['runs', 'show', run_id])).stdout, 'third')
 	const several = await svc(['runs', 'show', run_id.slice(0, 4)])
 	t.equal(several.code, exitCodes.usage)
-	t.match(several.err, 'several runs have ids')
+	t.match(several.stderr, 'several runs have ids')
 	const none = await svc(['runs', 'show', 'ffffffffffff'])
 	t.equal(none.code, exitCodes.not_found)
 	const audit = await svc(['audit', '--run', run_id.slice(-8), '--type', 'run.completed'])
-	t.match(audit.out, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} run\.completed ada [0-9a-f]{8} /)
-	t.notMatch(audit.out, run_id)
-	t.match((await svc(['audit', '--full', '--run', run_id, '--type', 'run.completed'])).out, run_id)
+	t.match(audit.stdout, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} run\.completed ada [0-9a-f]{8} /)
+	t.notMatch(audit.stdout, run_id)
+	t.match((await svc(['audit', '--full', '--run', run_id, '--type', 'run.completed'])).stdout, run_id)
 })
 
 void t.test('svc events tail begins with earlier events, and omits the pieces of answers', async (t) => {
 	const last = await svc(['events', 'tail', '-n', '2', '--count', '2', '--json', '--type', 'run.completed'])
-	const lines = last.out
+	const lines = last.stdout
 		.trim()
 		.split('\n')
 		.map((line) => JSON.parse(line) as Answer)
@@ -97,7 +97,7 @@ void t.test('svc events tail begins with earlier events, and omits the pieces of
 		'oldest first',
 	)
 	const since = await svc(['events', 'tail', '--since', '10m', '--count', '3', '--json', '--type', 'run.completed'])
-	t.equal(since.out.trim().split('\n').length, 3)
+	t.equal(since.stdout.trim().split('\n').length, 3)
 
 	const tail = async (flags: string[], prompt: string): Promise<string> => {
 		const tailing = svc(['events', 'tail', '-n', '1', '--agent', 'held', '--type', 'model.*,run.completed', ...flags])
@@ -106,7 +106,7 @@ void t.test('svc events tail begins with earlier events, and omits the pieces of
 		call.say('a piece ')
 		call.answer('and the end.')
 		await ran
-		return (await tailing).out
+		return (await tailing).stdout
 	}
 	await svc(['run', 'held', '--detach', 'before'])
 	;(await model.called('before')).answer('.')
@@ -146,18 +146,18 @@ void t.test('svc runs files lists and saves the files of an answer', async (t) =
 	const prompt = `/tool conversation.send_file ${JSON.stringify({ text: 'a,b\n', name: 'numbers.csv' })}`
 	await gateway.request('POST', '/v1/agents', { body: { name: 'sender' } })
 	const ran = await svc(['run', 'sender', prompt])
-	t.match(ran.err, /\+ numbers\.csv \(svc runs files .+ --to \.\)/)
-	const [run] = (await svc(['runs', 'list', 'sender', '--json'])).json
-	t.match((await svc(['runs', 'show', run.run_id])).out, /files: +numbers\.csv/)
-	t.match((await svc(['runs', 'files', run.run_id])).out, /numbers\.csv +text\/csv +4/)
+	t.match(ran.stderr, /\+ numbers\.csv \(svc runs files .+ --to \.\)/)
+	const [run] = (await svc(['runs', 'list', 'sender', '--json'])).json()
+	t.match((await svc(['runs', 'show', run.run_id])).stdout, /files: +numbers\.csv/)
+	t.match((await svc(['runs', 'files', run.run_id])).stdout, /numbers\.csv +text\/csv +4/)
 	const folder = t.testdir()
 	const saved = await svc(['runs', 'files', run.run_id, '--to', folder, '--json'])
-	t.match(saved.json, [{ name: 'numbers.csv', path: join(folder, 'numbers.csv') }])
+	t.match(saved.json(), [{ name: 'numbers.csv', path: join(folder, 'numbers.csv') }])
 	t.equal(readFileSync(join(folder, 'numbers.csv'), 'utf8'), 'a,b\n')
 	const again = await svc(['runs', 'files', run.run_id, '--to', folder])
 	t.equal(again.code, exitCodes.usage)
-	t.match(again.err, /the file exists already/)
-	t.match((await svc(['runs', 'files', run.run_id, '--to', join(folder, 'none')])).err, /the folder does not exist/)
+	t.match(again.stderr, /the file exists already/)
+	t.match((await svc(['runs', 'files', run.run_id, '--to', join(folder, 'none')])).stderr, /the folder does not exist/)
 })
 
 void t.test('svc runs files saves files with equal, reserved and long names', async (t) => {
@@ -173,16 +173,16 @@ void t.test('svc runs files saves files with equal, reserved and long names', as
 	] as const
 	const folder = t.testdir()
 	const ran = await svc(['run', 'namer', files.map(([name, text]) => send(name, text)).join('\n'), '--json'])
-	t.equal(ran.code, 0, ran.err)
-	const [run] = (await svc(['runs', 'list', 'namer', '--json'])).json
+	t.equal(ran.code, 0, ran.stderr)
+	const [run] = (await svc(['runs', 'list', 'namer', '--json'])).json()
 	t.equal(run.files.length, files.length)
 	const saved = await svc(['runs', 'files', run.run_id, '--to', folder, '--json'])
-	t.equal(saved.code, 0, saved.err)
+	t.equal(saved.code, 0, saved.stderr)
 	const names = readdirSync(folder)
 	t.equal(names.length, files.length)
 	for (const name of ['same.txt', 'same-2.txt', 'bash_profile', 'file']) t.ok(names.includes(name), name)
 	t.strictSame(
-		saved.json.map(({ path }: Answer) => readFileSync(path, 'utf8')),
+		saved.json().map(({ path }: Answer) => readFileSync(path, 'utf8')),
 		files.map(([, text]) => text),
 	)
 })
