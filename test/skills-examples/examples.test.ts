@@ -2,13 +2,13 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
-import type { Context } from '../../core/plugin.ts'
 import { readDocument } from '../../plugins/skills/document.ts'
 import { openHosts } from '../../plugins/skills/hosts.ts'
 import { checkArguments } from '../../plugins/skills/parameters.ts'
 import { callHandler } from '../../plugins/skills/call-handler.ts'
 import { programOf } from '../../plugins/skills/use.ts'
 import { addSecret } from '../support/add.ts'
+import { contextProbe } from '../support/context-probe.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { follow } from '../support/runs.ts'
@@ -19,13 +19,10 @@ import type { ReceivedRequest, FakeResponse, FakeInternet } from '../support/fak
 const folder = new URL('../../skills-examples/', import.meta.url)
 const textOf = (name: string): string => readFileSync(new URL(`${name}/SKILL.md`, folder), 'utf8')
 
-/** Gives its context to the test, which executes programs as the skills plugin does. */
-const lender = `export default { name: 'lender', needs: ['vault'], start: (ctx) => void (globalThis.lent = ctx) }`
-const gateway = await startGateway({
-	config: 'plugins: {lender: true}\n',
-	files: { 'plugins/lender/index.js': lender },
-})
-const { lent } = globalThis as unknown as { lent: Context }
+/** With its context, the test executes programs as the skills plugin does. */
+const probe = contextProbe()
+const gateway = await startGateway({ config: 'plugins: {probe: true}\n', files: probe.files })
+const ctx = probe.context()
 const settings = {
 	processes: 1,
 	waiting_processes: 0,
@@ -35,7 +32,7 @@ const settings = {
 	cpu_s: 5,
 	wall_time_s: 30,
 }
-const hosts = openHosts({ settings, log: lent.log })
+const hosts = openHosts({ settings, log: ctx.log })
 t.teardown(async () => {
 	await hosts[Symbol.asyncDispose]()
 	await gateway.stop()
@@ -126,7 +123,7 @@ void t.test('decision-log', async (t) => {
 /** Executes an example's program as the plugin does, but `svc.fetch` uses the stand-in. */
 async function runWith(name: string, args: object, { send }: FakeInternet): Promise<Answer> {
 	const document = await readDocument(textOf(name))
-	const agent = await lent.use('agents').get('online')
+	const agent = await ctx.use('agents').get('online')
 	const { signal } = new AbortController()
 	const call = { run_id: 'run', agent, key: 'run:call', signal, emit: () => {} }
 	const holder = { skill: name, skill_id: 'id', permissions: document.permissions, call: call as never }
@@ -135,7 +132,7 @@ async function runWith(name: string, args: object, { send }: FakeInternet): Prom
 		program: programOf(document),
 		args: checkArguments(document.parameters, { ...args }),
 		signal,
-		called: callHandler(lent, holder, send),
+		called: callHandler(ctx, holder, send),
 		logged: () => {},
 	})
 }

@@ -2,13 +2,13 @@
 import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import type { Context } from '../../core/plugin.ts'
-import type { RunSettings } from '../../plugins/runs/contract.ts'
 import { tidy } from '../../plugins/runs/maintenance.ts'
+import { contextProbe } from '../support/context-probe.ts'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import { assertError } from '../support/error-response.ts'
+import { runSettings } from '../support/run-settings.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
@@ -25,7 +25,6 @@ export default {
 	name: 'form',
 	needs: ['auth'],
 	start(ctx) {
-		globalThis.lentByForm = ctx
 		ctx.primitive({
 			name: 'form.fill',
 			description: 'Asks for each field, one after another.',
@@ -69,8 +68,9 @@ export default {
 	},
 }
 `
-const config = 'server:\n  shutdown_grace_s: 0\nplugins:\n  form: true\n'
-const files = { 'plugins/form/index.js': form }
+const config = 'server:\n  shutdown_grace_s: 0\nplugins:\n  form: true\n  probe: true\n'
+const probe = contextProbe()
+const files = { 'plugins/form/index.js': form, ...probe.files }
 
 const gateway = await startGateway({ config, files })
 t.teardown(() => gateway.stop())
@@ -203,19 +203,7 @@ void t.test('the time that a call waits for an answer does not count as wall tim
 })
 
 void t.test('a question expires, and the call can continue without an answer', async (t) => {
-	const lent = (globalThis as { lentByForm?: Context }).lentByForm as Context
-	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
-	const settings: RunSettings = {
-		limits,
-		max_waiting: 10,
-		max_waiting_per_agent: 100,
-		max_waiting_total: 1000,
-		question_ttl_days: 7,
-		approval_ttl_s: 86_400,
-		retention_days: 30,
-		keep_requests: 0,
-	}
-	const ctx = { ...lent, config: settings }
+	const ctx = { ...probe.context(), config: runSettings }
 	const ada = await follow(t, gateway, 'expiring')
 	const run_id = await ada.start('/tool form.either {}')
 	const question_id = await questionOf(ada, run_id)

@@ -1,10 +1,10 @@
 /** Sub-agents over HTTP: starting, waiting, limits, stopping, and the delivery of results. */
 import t from 'tap'
 import type { Test } from 'tap'
-import type { Context } from '../../core/plugin.ts'
 import type { EventEnvelope, Key } from '../../core/store/ports.ts'
 import type {} from '../../plugins/agents/contract.ts'
 import type { RunRecord } from '../../plugins/runs/contract.ts'
+import { contextProbe } from '../support/context-probe.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
@@ -22,7 +22,7 @@ export default {
 	name: 'helper',
 	needs: ['auth', 'agents', 'runs'],
 	start(ctx) {
-		context = globalThis.helperContext = ctx
+		context = ctx
 		ctx.primitive({
 			name: 'helper.wait',
 			description: 'Waits for a run.',
@@ -475,7 +475,8 @@ void t.test('a waiting run survives a restart, and no model call is repeated', a
 })
 
 void t.test('after a crash in the middle of a stop, sub-agents are stopped, too', async (t) => {
-	const home = makeHome({ config: offlineConfig, files }, t)
+	const probe = contextProbe()
+	const home = makeHome({ config: `${offlineConfig}  probe: true\n`, files: { ...files, ...probe.files } }, t)
 	const first = await startGateway({ home })
 	const before = await follow(t, first, 'ada')
 	const run_id = await before.start(spawn({ prompt: '/tool ask {"question":"Still there?"}' }))
@@ -483,7 +484,7 @@ void t.test('after a crash in the middle of a stop, sub-agents are stopped, too'
 	await before.heard(below, 'run.paused')
 	await before.heard(run_id, 'run.paused')
 	// The state after such a crash: the parent has ended, its sub-agent has not.
-	const { store, use } = (globalThis as { helperContext?: Context }).helperContext as Context
+	const { store, use } = probe.context()
 	const { uid } = await use('agents').get('ada')
 	const key: Key = [`agent:${uid}`, 'run', run_id]
 	const { value } = (await store.get<RunRecord>(key)) as { value: RunRecord }
