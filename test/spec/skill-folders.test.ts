@@ -2,9 +2,12 @@
 import { createServer } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
+import type { Key } from '../../core/store/ports.ts'
+import type {} from '../../plugins/agents/contract.ts'
 import { digestOfListing, listingOf, sha256 } from '../../plugins/skills/folder/digest.ts'
 import { tarGzOf, tarOf, zipOf } from '../support/archives.ts'
 import type { ArchiveFile } from '../support/archives.ts'
+import { contextProbe } from '../support/context-probe.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
@@ -14,34 +17,15 @@ import { follow } from '../support/runs.ts'
 import { published } from '../support/published-skills.ts'
 import { programText, skillText } from '../support/skills.ts'
 
-/** Lists and overwrites records directly in the store. */
-const tamper = `export default {
-	name: 'tamper',
-	needs: ['auth', 'agents'],
-	http(server, ctx) {
-		server.route({
-			method: 'POST',
-			path: '/v1/tamper/{agent}',
-			handler: async ({ params, payload }) => {
-				const { uid } = await ctx.use('agents').get(params.agent)
-				const key = ['agent:' + uid, ...payload.key]
-				if (payload.text !== undefined) await ctx.store.put(key, Buffer.from(payload.text))
-				const keys = []
-				for await (const entry of ctx.store.list(key)) keys.push(entry.key.slice(1).join('/'))
-				return keys
-			},
-		})
-	},
-}`
-
+const probe = contextProbe()
 const model = await startReadingModel()
 const gateway = await startGateway({
-	config: `plugins: {tamper: true}
+	config: `plugins: {probe: true}
 skills: {max_mib_per_agent: 10}
 providers: {reader: {kind: openai, base_url: "${model.url}", model: reader}, offline: {kind: offline}}
 default_provider: reader
 `,
-	files: { 'plugins/tamper/index.js': tamper },
+	files: probe.files,
 })
 t.teardown(async () => {
 	await gateway.stop()
@@ -50,6 +34,21 @@ t.teardown(async () => {
 
 function call(method: string, path: string, body?: unknown): Promise<Reply<Answer>> {
 	return gateway.request(method, path, body === undefined ? {} : { body })
+}
+
+async function scopeOf(agent: string): Promise<string> {
+	return `agent:${(await probe.context().use('agents').get(agent)).uid}`
+}
+
+/** The keys of an agent's records of this kind. */
+async function keysOf(agent: string, kind: string): Promise<Key[]> {
+	const entries = await Array.fromAsync(probe.context().store.list([await scopeOf(agent), kind]))
+	return entries.map(({ key }) => key)
+}
+
+/** Overwrites the first file of a skill directly in the store. */
+async function tamper(agent: string, skill_id: string, text: string): Promise<void> {
+	await probe.context().store.put([await scopeOf(agent), 'skill-bytes', skill_id, '0'], Buffer.from(text))
 }
 
 async function createAgent(name: string, config?: object): Promise<string> {
@@ -118,12 +117,8 @@ void t.test('ten skills in published layouts install unchanged, and a model read
 		await call('DELETE', `/v1/agents/${agent}/skills/${first.id}`)
 	}
 	t.strictSame(model.errors, [])
-	t.strictSame(
-		(await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes'] })).body,
-		[],
-		'no file remains in the store',
-	)
-	t.strictSame((await call('POST', `/v1/tamper/${agent}`, { key: ['skill-files'] })).body, [])
+	t.strictSame(await keysOf(agent, 'skill-bytes'), [], 'no file remains in the store')
+	t.strictSame(await keysOf(agent, 'skill-files'), [])
 })
 
 void t.test('an ambiguous archive, or one with a path outside its folder, is rejected', async (t) => {
@@ -364,11 +359,11 @@ void t.test('a model reads only files that are active, approved and unchanged', 
 	const next = (await sendZip(agent, [document('walls'), { name: 'a.md', content: 'The second.' }])).body
 	t.strictSame(await textsReadBy(agent), [['walls/a.md', 'The first.']], 'the active revision')
 	const reviewed = await review(agent, next.id)
-	await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes', next.id, '0'], text: 'The thirds.' })
+	await tamper(agent, next.id, 'The thirds.')
 	const path = `/v1/agents/${agent}/skills/${next.id}/approve`
 	assertError(t, await call('POST', path, { digest: reviewed.digest }), { status: 409, code: 'digest_mismatch' })
 
-	await call('POST', `/v1/tamper/${agent}`, { key: ['skill-bytes', id, '0'], text: 'The fourth' })
+	await tamper(agent, id, 'The fourth')
 	t.strictSame(await textsReadBy(agent), [], 'no files that changed after the approval')
 	t.match(model.errors, [/differs from the approved one/])
 	const [changed] = (await call('GET', `/v1/agents/${agent}/skills`)).body

@@ -3,8 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import type { EventEnvelope } from '../../core/store/ports.ts'
+import type { EventEnvelope, Key } from '../../core/store/ports.ts'
+import type {} from '../../plugins/agents/contract.ts'
 import { addSecret } from '../support/add.ts'
+import { contextProbe } from '../support/context-probe.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { follow } from '../support/runs.ts'
@@ -12,30 +14,18 @@ import type { Followed } from '../support/runs.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
 import { openStream } from '../support/sse.ts'
 
-/** Overwrites or deletes a document directly in the store. */
-const tamper = `export default {
-	name: 'tamper',
-	needs: ['auth', 'agents'],
-	http(server, ctx) {
-		server.route({
-			method: 'POST',
-			path: '/v1/tamper/{agent}/{id}',
-			handler: async ({ params, payload }) => {
-				const { uid } = await ctx.use('agents').get(params.agent)
-				const key = ['agent:' + uid, 'skill-text', params.id]
-				if (payload.text === null) await ctx.store.delete(key)
-				else await ctx.store.put(key, payload.text)
-				return {}
-			},
-		})
-	},
-}`
-
-const gateway = await startGateway({
-	config: 'plugins: {tamper: true}\n',
-	files: { 'plugins/tamper/index.js': tamper },
-})
+const probe = contextProbe()
+const gateway = await startGateway({ config: 'plugins: {probe: true}\n', files: probe.files })
 t.teardown(() => gateway.stop())
+
+/** Overwrites or deletes the document of a skill directly in the store. */
+async function tamper(agent: string, skill_id: string, text: string | null): Promise<void> {
+	const { store, use } = probe.context()
+	const { uid } = await use('agents').get(agent)
+	const key: Key = [`agent:${uid}`, 'skill-text', skill_id]
+	if (text === null) await store.delete(key)
+	else await store.put(key, text)
+}
 
 const ends = ['skill.completed', 'skill.failed', 'primitive.failed']
 
@@ -260,7 +250,7 @@ void t.test('a skill that differs from the approved one does not run', async (t)
 	const { id } = await addSkill(gateway, 'tampered', good)
 	t.equal((await use(ada, 'honest')).end.payload.result, 'approved')
 
-	await gateway.request('POST', `/v1/tamper/tampered/${id}`, { body: { text: evil } })
+	await tamper('tampered', id, evil)
 	t.match((await use(ada, 'honest')).end.payload, {
 		code: 'permission_denied',
 		message: /differs from the approved one/,
@@ -275,18 +265,18 @@ void t.test('a skill that differs from the approved one does not run', async (t)
 	// A review returns the current text. If the old text is restored, only its digest can be approved.
 	const review = (await ada.call(`skills/${id}`)).body
 	t.equal(review.markdown, evil)
-	await gateway.request('POST', `/v1/tamper/tampered/${id}`, { body: { text: good } })
+	await tamper('tampered', id, good)
 	t.equal((await ada.call(`skills/${id}/approve`, { digest: review.digest })).status, 409)
 	const { digest } = (await ada.call(`skills/${id}`)).body
 	t.equal((await ada.call(`skills/${id}/approve`, { digest })).status, 200)
 	t.equal((await use(ada, 'honest')).end.payload.result, 'approved')
 
-	await gateway.request('POST', `/v1/tamper/tampered/${id}`, { body: { text: null } })
+	await tamper('tampered', id, null)
 	t.match((await use(ada, 'honest')).end.payload, { code: 'permission_denied' })
 	t.strictSame((await ada.call('skills')).body, [], 'the skill is removed')
 
 	const other = await installSkill(gateway, 'tampered', skillText('waiting', 'Text.'))
-	await gateway.request('POST', `/v1/tamper/tampered/${other.id}`, { body: { text: 'no skill at all' } })
+	await tamper('tampered', other.id, 'no skill at all')
 	const broken = (await ada.call(`skills/${other.id}`)).body
 	t.match(broken.findings, [{ rule: 'unreadable', severity: 'high' }])
 	const patch = await gateway.request('PATCH', '/v1/agents/tampered', {
@@ -336,7 +326,7 @@ void t.test('a change of the settings does not interrupt calls', async (t) => {
 	t.teardown(() => all.close())
 	const run_id = await ada.start('/tool wait {}')
 	await ada.heard(run_id, 'vault.denied')
-	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'plugins: {tamper: true}\nskills: {cpu_s: 4}\n')
+	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'plugins: {probe: true}\nskills: {cpu_s: 4}\n')
 	await all.waitFor((event) => event.event_type === 'plugin.reloaded' && event.payload.plugin === 'skills')
 	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'reloaded', secret_id: body.id } })
 	await ada.ended(run_id)
