@@ -4,6 +4,7 @@ import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { endedRun } from '../support/ended-run.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { freePort } from '../support/free-ports.ts'
@@ -87,11 +88,7 @@ void t.test('requests get 503, runs pause, and both continue', { skip, timeout: 
 	;(await model.called('one', 2)).answer('the end of one')
 	;(await model.called('two', 2)).answer('the end of two')
 	for (const run of runs) {
-		const { status } = await eventually(
-			async () => (await request('GET', `/v1/runs/${run}`)).body,
-			({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-		)
-		t.equal(status, 'completed')
+		t.equal((await endedRun(urlOf(), run)).status, 'completed')
 	}
 	t.equal(
 		(await request('POST', '/v1/agents', { name: 'dora' })).status,

@@ -1,11 +1,11 @@
 /** kill -9 while model calls have reservations. Afterwards no counted usage is lost, and no reservation remains. */
 import t from 'tap'
+import { endedRun } from '../support/ended-run.ts'
 import { makeHome, send, startHere } from '../support/gateway.ts'
 import type { KillableGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { spawnGateway } from '../support/process.ts'
-import { eventually } from '../support/wait.ts'
 
 void t.test('usage and limits are correct after a kill between the reservation and the answer', async (t) => {
 	const model = await startModelServer()
@@ -31,11 +31,7 @@ usage: {limits: {tokens_per_day: 20000}}
 	}
 	const start = async (agent: string, prompt: string): Promise<string> =>
 		(await call('POST', `/v1/agents/${agent}/runs`, { prompt })).run_id
-	const ended = (run_id: string) =>
-		eventually(
-			() => call('GET', `/v1/runs/${run_id}`),
-			({ ended_at }) => ended_at !== null,
-		)
+	const ended = (run_id: string) => endedRun(gateway.url, run_id)
 
 	// The gateway's limit has room for one reservation.
 	await call('POST', '/v1/agents', { name: 'ada', config: { provider: 'held', max_tokens: 30_000 } })

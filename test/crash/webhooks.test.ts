@@ -6,7 +6,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { deliver, ended, makeHook } from '../plugins/webhooks/sender.ts'
+import { deliver, makeHook } from '../plugins/webhooks/sender.ts'
+import { endedRun } from '../support/ended-run.ts'
 import { makeHome, send, startHere } from '../support/gateway.ts'
 import type { Answer, KillableGateway, TestGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
@@ -27,7 +28,10 @@ void t.test(
 		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\nwebhooks:\n  per_minute: 1000000\n' }, t)
 		let gateway: KillableGateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())
-		const api: Pick<TestGateway, 'request'> = {
+		const api: Pick<TestGateway, 'url' | 'request'> = {
+			get url() {
+				return gateway.url
+			},
 			request: (method, path, options) => send(gateway.url + path, method, options),
 		}
 		const hook = await makeHook(api, 'ada')
@@ -104,6 +108,6 @@ void t.test(
 			t.equal(runs.filter((run) => run.prompt.includes(`"${id}"`)).length, 1, `${id} started one run`)
 		const [listed] = (await api.request('GET', '/v1/agents/ada/webhooks')).body
 		t.equal(listed.delivery_count, next)
-		for (const { run_id } of runs) t.equal((await ended(api, run_id)).status, 'completed')
+		for (const { run_id } of runs) t.equal((await endedRun(gateway.url, run_id)).status, 'completed')
 	},
 )

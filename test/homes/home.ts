@@ -4,9 +4,9 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { endedRun } from '../support/ended-run.ts'
 import { send } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
-import { eventually } from '../support/wait.ts'
 
 /** Responses of the older version, and ids that tests need. */
 export interface Facts {
@@ -47,11 +47,7 @@ export function clientOf(url: string): {
 		if (reply.status >= 400) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
 		return reply.body
 	}
-	const ended = (run_id: string): Promise<Answer> =>
-		eventually(
-			() => request('GET', `/v1/runs/${run_id}`),
-			({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-		)
+	const ended = (run_id: string): Promise<Answer> => endedRun(url, run_id)
 	const run = async (agent: string, prompt: string): Promise<Answer> =>
 		ended((await request('POST', `/v1/agents/${agent}/runs`, { prompt })).run_id)
 	return { request, ended, run }

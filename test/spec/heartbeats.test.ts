@@ -5,6 +5,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { addToken } from '../support/add.ts'
+import { endedRun } from '../support/ended-run.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { isOnCluster } from '../support/nats.ts'
@@ -242,10 +243,7 @@ void t.test('a due heartbeat starts one run in its own conversation, not before 
 	const { run_id, due_at } = fired?.payload ?? {}
 	t.match(fired, { run_id, sequence: 1 }, 'the first event of its run')
 	t.ok(String(fired?.timestamp) >= String(due_at), 'not before its time')
-	const run = await eventually(
-		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,
-		({ status }) => status === 'completed',
-	)
+	const run = await endedRun(gateway.url, String(run_id))
 	t.match(run, { status: 'completed', trigger: 'heartbeat', conversation: `heartbeat:${id}`, prompt: 'hello' })
 	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 1)
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/history')).body, [], 'not in the session of the API')

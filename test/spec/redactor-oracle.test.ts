@@ -9,10 +9,10 @@ import t from 'tap'
 import type { Test } from 'tap'
 import WebSocket from 'ws'
 import { addToken } from '../support/add.ts'
+import { endedRun } from '../support/ended-run.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
-import { eventually } from '../support/wait.ts'
 
 const granted = 'ghp_Zq7RkX2mWv9LtB4nYc8H'
 const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
@@ -60,10 +60,7 @@ const events = async (base: string, path: string, body?: unknown): Promise<strin
 
 const run = async (agent: string, prompt: string): Promise<Answer> => {
 	const { run_id } = (await asReader('POST', `/v1/agents/${agent}/runs`, { prompt })).body
-	return eventually(
-		async () => (await asReader('GET', `/v1/runs/${run_id}`)).body,
-		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-	)
+	return endedRun(gateway.url, run_id, readerToken)
 }
 
 await asOperator('POST', '/v1/agents', { name: 'victim' })

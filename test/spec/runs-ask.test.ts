@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { tidy } from '../../plugins/runs/maintenance.ts'
 import { contextProbe } from '../support/context-probe.ts'
+import { endedRun } from '../support/ended-run.ts'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
@@ -259,10 +260,7 @@ for (const how of ['stopped', 'killed'] as const) {
 			const ada = await follow(t, second, 'ada')
 			const bob = await follow(t, second, 'bob')
 			// The run may have ended before the stream was open.
-			const interrupted = await eventually(
-				() => bob.read(once),
-				({ ended_at }) => ended_at !== null,
-			)
+			const interrupted = await endedRun(second.url, once)
 			t.match(interrupted, { status: 'completed', answer: /tool_interrupted|nothing waits for the answer/ })
 			assertError(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /withdrawn/ })
 

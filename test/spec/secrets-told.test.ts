@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import t from 'tap'
 import type { Test } from 'tap'
 import { addSecret, addToken } from '../support/add.ts'
+import { endedRun } from '../support/ended-run.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { ogg } from '../support/files.ts'
@@ -12,7 +13,6 @@ import { until } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { openStream } from '../support/sse.ts'
 import { withoutContext } from '../support/model-messages.ts'
-import { eventually } from '../support/wait.ts'
 
 const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
 const granted = 'ghp_Zq7RkX2mWv9LtB4nYc8H'
@@ -45,12 +45,9 @@ async function startWithAgent(t: Test, config?: string): Promise<TestGateway> {
 }
 
 /** Starts a run, and returns it after its end. */
-async function completeRun({ request }: TestGateway, body: object): Promise<Answer> {
+async function completeRun({ url, request }: TestGateway, body: object): Promise<Answer> {
 	const { run_id } = (await request('POST', '/v1/agents/ada/runs', { body })).body
-	return eventually(
-		async () => (await request('GET', `/v1/runs/${run_id}`)).body,
-		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-	)
+	return endedRun(url, run_id)
 }
 
 /** Answers with the text of the latest message, with `KEY` replaced by the API key of the request. */

@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Connection } from '../bench/connection.ts'
-import { call, deliver, ended, head, makeHook, openRaw, sign } from '../plugins/webhooks/sender.ts'
+import { call, deliver, head, makeHook, openRaw, sign } from '../plugins/webhooks/sender.ts'
 import type { Hook } from '../plugins/webhooks/sender.ts'
 import { addToken } from '../support/add.ts'
+import { endedRun } from '../support/ended-run.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
@@ -748,7 +749,7 @@ void t.test('a payload of the maximum size reaches the run', async (t) => {
 	t.equal(status, 200)
 	const { payload: accepted } = await stream.waitFor('webhook.accepted')
 	t.equal(accepted.delivery_id, body.delivery_id)
-	const run = await ended(shared, String(accepted.run_id))
+	const run = await endedRun(shared.url, String(accepted.run_id))
 	t.match(run, { status: 'completed' })
 	t.ok(run.prompt.includes(payload))
 	const message = await stream.waitFor(

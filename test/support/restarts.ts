@@ -1,7 +1,7 @@
 /** For tests that kill a gateway repeatedly: it fails a run after three restarts in a row in the same step. */
 import type { EventEnvelope } from '../../core/store/ports.ts'
+import { endedRun } from './ended-run.ts'
 import { send } from './gateway.ts'
-import { eventually } from './wait.ts'
 
 const RESTART_LIMIT = 3
 const ofSteps = new Set(['model.response', 'primitive.result', 'primitive.failed'])
@@ -10,11 +10,7 @@ const ofSteps = new Set(['model.response', 'primitive.result', 'primitive.failed
 export async function ongoingRunsEnd(url: string): Promise<void> {
 	const { status, body } = await send(`${url}/v1/runs?status=started&limit=500`, 'GET')
 	if (status !== 200) throw new Error(`the runs were not listed: ${status} ${JSON.stringify(body)}`)
-	for (const { run_id } of body.runs)
-		await eventually(
-			async () => (await send(`${url}/v1/runs/${run_id}`, 'GET')).body,
-			({ ended_at }) => typeof ended_at === 'string',
-		)
+	for (const { run_id } of body.runs) await endedRun(url, run_id)
 }
 
 /** Whether the gateway was right to end a run with `restart_loop`. `events`: all of the run's, oldest first. */

@@ -8,6 +8,7 @@ import { readConfig } from '../../../core/host/config.ts'
 import { originOf, partialOf } from '../../../core/backup/names.ts'
 import { restoreBackup } from '../../../core/backup/restore.ts'
 import { verifyBackup } from '../../../core/backup/verify.ts'
+import { endedRun } from '../../support/ended-run.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { spawnGateway } from '../../support/process.ts'
@@ -109,10 +110,7 @@ void t.test(
 			if (name === 'asker') continue
 			const runs: { run_id: string }[] = (await restored.request('GET', `/v1/agents/${name}/runs`)).body
 			for (const { run_id } of runs) {
-				const ended = async (): Promise<boolean> =>
-					['completed', 'failed', 'stopped'].includes((await restored.request('GET', `/v1/runs/${run_id}`)).body.status)
-				while (!(await ended())) await pause(5)
-				t.equal((await restored.request('GET', `/v1/runs/${run_id}`)).body.status, 'completed', `${run_id} of ${name}`)
+				t.equal((await endedRun(restored.url, run_id)).status, 'completed', `${run_id} of ${name}`)
 			}
 		}
 		// Tokens and secrets are unchanged, and a run that waited for an answer resumes with it.

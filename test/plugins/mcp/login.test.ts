@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { endedRun } from '../../support/ended-run.ts'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
@@ -160,10 +161,7 @@ void t.test('an expired token is renewed once for 50 runs that need it at the sa
 	const call = async (conversation: string): Promise<void> => {
 		const body = { prompt: `/tool mcp__guarded__echo {"text": "${conversation}"}`, conversation }
 		const { run_id } = (await gateway.request('POST', `/v1/agents/${agent.name}/runs`, { body })).body
-		const { status, answer } = await eventually(
-			() => agent.read(run_id),
-			(run) => run.ended_at !== null,
-		)
+		const { status, answer } = await endedRun(gateway.url, run_id)
 		t.match({ status, answer }, { status: 'completed', answer: new RegExp(conversation) })
 	}
 	for (let round = 0; round < 3; round++) {

@@ -7,6 +7,7 @@ import type { ServerResponse } from 'node:http'
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
 import type { Test } from 'tap'
+import { endedRun } from '../../support/ended-run.ts'
 import { makeHome, send, startHere } from '../../support/gateway.ts'
 import type { KillableGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
@@ -78,10 +79,7 @@ void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, a
 	gateway = await startHere(home)
 	for (const [kind, run_id] of runs) {
 		await t.test(kind, async (t) => {
-			const run = await eventually(
-				async () => (await send(`${gateway.url}/v1/runs/${run_id}`, 'GET')).body,
-				({ status }) => status === 'completed' || status === 'failed',
-			)
+			const run = await endedRun(gateway.url, run_id)
 			t.match(run, { status: 'completed', answer: 'Written twice.', error: null })
 			const [, interrupted, repeated, last] = server.of(kind)
 			t.equal(repeated?.text, interrupted?.text, 'the repeated request is identical')

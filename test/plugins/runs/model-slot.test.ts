@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import { slotsOf } from '../../../plugins/models/slots.ts'
+import { endedRun } from '../../support/ended-run.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
 import { eventually } from '../../support/wait.ts'
@@ -36,9 +37,6 @@ void t.test('restarts while a run waits do not count as restarts in its step', a
 		gateway = await startGateway({ home })
 	}
 	release()
-	const ended = await eventually(
-		async () => (await gateway.request('GET', `/v1/runs/${body.run_id}`)).body,
-		({ ended_at }) => ended_at !== null,
-	)
+	const ended = await endedRun(gateway.url, body.run_id)
 	t.match(ended, { status: 'completed', answer: 'My turn.', error: null })
 })

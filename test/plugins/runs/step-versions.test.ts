@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { newId, now } from '../../../core/util/ids.ts'
+import { endedRun } from '../../support/ended-run.ts'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
-import { eventually } from '../../support/wait.ts'
 
 const unknownSteps = [
 	{ kind: 'plan', content: 'a kind of step that does not exist' },
@@ -50,11 +50,10 @@ void t.test('a run with an unknown step fails with upgrade_incompatible', { time
 	const after = await startGateway({ home, env })
 	t.teardown(() => after.stop())
 	for (const [at, named] of ['"plan", version 1', '"remark", version 2'].entries()) {
-		const { body } = await eventually(
-			() => send(`${after.url}/v1/runs/${runs[at]}`, 'GET'),
-			({ body: { status } }) => status === 'failed' || status === 'completed',
-		)
-		t.match(body, { status: 'failed', error: { code: 'upgrade_incompatible', message: `(${named})` } })
+		t.match(await endedRun(after.url, String(runs[at])), {
+			status: 'failed',
+			error: { code: 'upgrade_incompatible', message: `(${named})` },
+		})
 		const { events } = (await send(`${after.url}/v1/audit?run_id=${runs[at]}`, 'GET')).body
 		t.ok(JSON.stringify(events).includes('text of the step'), 'the text of the step is kept')
 	}

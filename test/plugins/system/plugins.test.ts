@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { contractVersion } from '../../../core/host/contract-version.ts'
+import { endedRun } from '../../support/ended-run.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { assertError } from '../../support/error-response.ts'
-import { eventually } from '../../support/wait.ts'
 
 void t.test('GET /v1/plugins shows running and failed plugins', async (t) => {
 	const gateway = await startGateway({
@@ -128,11 +128,7 @@ void t.test('every built-in plugin can be restarted while runs are in progress',
 		const { status, body } = await gateway.request('POST', `/v1/plugins/${name}/reload`)
 		t.equal(status, 200, name)
 		t.match(body, { name, state: 'running', last_error: null })
-		const ended = await eventually(async () => {
-			const run = await gateway.request('GET', `/v1/runs/${started.body.run_id}`)
-			return run.body.ended_at === null ? undefined : run.body
-		})
-		t.equal(ended.status, 'completed', name)
+		t.equal((await endedRun(gateway.url, started.body.run_id)).status, 'completed', name)
 	}
 })
 

@@ -4,10 +4,10 @@ import { connect } from 'node:net'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { NewWebhook } from '../../../plugins/webhooks/contract.ts'
+import { endedRun } from '../../support/ended-run.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
-import { eventually } from '../../support/wait.ts'
 
-type Gateway = Pick<TestGateway, 'request'>
+type Gateway = Pick<TestGateway, 'url' | 'request'>
 
 export const sign = (secret: string, body: string | Buffer): string =>
 	`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
@@ -31,15 +31,7 @@ export async function makeHook(gateway: Gateway, agent: string, slug = 'hook'): 
 export async function call(gateway: Gateway, agent: string, tool: string, args: object): Promise<string> {
 	const prompt = `/tool ${tool} ${JSON.stringify(args)}`
 	const { run_id } = (await gateway.request('POST', `/v1/agents/${agent}/runs`, { body: { prompt } })).body
-	return (await ended(gateway, run_id)).answer
-}
-
-/** Waits until a run has ended, and returns it. */
-export function ended(gateway: Gateway, run_id: string): Promise<Answer> {
-	return eventually(
-		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,
-		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-	)
+	return (await endedRun(gateway.url, run_id)).answer
 }
 
 /** Sends text and bytes unchanged, any other body as JSON. A header that is undefined is omitted. */
