@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import t from 'tap'
 import type { Test } from 'tap'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { png } from '../support/files.ts'
@@ -793,7 +794,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 void t.test('the console in token mode', { skip: noBrowser }, async (t) => {
 	const gateway = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => gateway.stop())
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+	const { token } = await addToken(gateway, ['*'])
 	const page = await newPage(t, gateway)
 	const urls: string[] = []
 	page.on('request', (request) => urls.push(request.url()))

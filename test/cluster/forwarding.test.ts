@@ -10,6 +10,7 @@ import { secretFrom } from '../../plugins/cluster/forwarding/secret.ts'
 import { installationKey } from '../../core/host/config.ts'
 import { openClient } from '../../plugins/cluster/nats/client.ts'
 import { namesOf } from '../../plugins/cluster/nats/streams.ts'
+import { addToken } from '../support/add.ts'
 import { svcFor } from '../support/cli.ts'
 import { send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
@@ -193,7 +194,7 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 	})
 
 	await t.test('a revoked token is refused at the other gateway at once', async (t) => {
-		const { token, id } = (await working.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+		const { token, id } = await addToken(working, ['*'])
 		const stream = await openStream(waiting.url, { token })
 		t.equal((await waiting.request('GET', '/v1/agents', { token })).status, 200)
 		t.equal((await working.request('DELETE', `/v1/auth/tokens/${id}`)).status, 200)

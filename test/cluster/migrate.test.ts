@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { addToken } from '../support/add.ts'
 import { svcFor } from '../support/cli.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
@@ -14,7 +15,7 @@ void t.test('all data is migrated to a cluster and back', { skip: withoutNats(),
 	const env = { SVC_CLUSTER_PREFIX: 'moved', SVC_CLUSTER_REPLICAS: '1' }
 	const start = async (url?: string) => startGateway({ home, env: { ...env, ...(url && { SVC_CLUSTER: url }) } })
 	let gateway = await start()
-	const token: string = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body.token
+	const { token } = await addToken(gateway, ['*'])
 	const call = (method: string, path: string, body?: unknown) =>
 		gateway.request(method, path, { token, ...(body !== undefined && { body }) })
 	await call('POST', '/v1/agents', { name: 'anna' })

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import WebSocket from 'ws'
+import { addToken } from '../support/add.ts'
 import { testFolder } from '../support/folder.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
@@ -81,7 +82,7 @@ void t.test('caddy', { skip: !has('caddy', 'version') }, async (t) => {
 
 /** The requirements of every proxy, with a gateway in loopback mode. `refusals`: the statuses for a body that is too large. */
 async function checkProxy(t: Test, gateway: TestGateway, port: number, refusals = [413]): Promise<void> {
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+	const { token } = await addToken(gateway, ['*'])
 	const headers = { authorization: `Bearer ${token}` }
 	const ask = (path: string, options: RequestOptions = {}): Promise<Response> => requestAt(port, path, options)
 	await eventually(

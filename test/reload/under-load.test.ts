@@ -6,6 +6,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
@@ -143,8 +144,8 @@ void t.test('an invalid gateway.yaml is refused with line and column', async (t)
 void t.test('a gateway.yaml that is removed or emptied does not switch off authentication', async (t) => {
 	const gateway = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => gateway.stop())
-	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
-	const stream = await openStream(gateway.url, { token: body.token })
+	const { token } = await addToken(gateway, ['*'])
+	const stream = await openStream(gateway.url, { token })
 	t.teardown(() => stream.close())
 	for (const change of [
 		() => rmSync(join(gateway.home, 'config/gateway.yaml')),

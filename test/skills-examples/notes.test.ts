@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { examined } from '../core/cli/doctor/healthy-home.ts'
+import { addToken } from '../support/add.ts'
 import { svcFor } from '../support/cli.ts'
 import { startGateway } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
@@ -68,10 +69,9 @@ void t.test('settings, tools, routes, scopes, errors, events, commands, checks a
 	await eventually(async () => (await request('GET', '/v1/notes')).body.length === 0)
 
 	// Its scopes.
-	const tokenWith = async (scope: string): Promise<string> =>
-		(await svc(['tokens', 'create', '--scope', scope, '--json'])).json().token
-	const [reader, other] = [await tokenWith('notes:read'), await tokenWith('agents:read')]
-	await tokenWith('*')
+	const { token: reader } = await addToken(gateway, ['notes:read'])
+	const { token: other } = await addToken(gateway, ['agents:read'])
+	await addToken(gateway, ['*'])
 	const switched = await svc(['config', 'set', 'auth_mode', 'token'])
 	t.equal(switched.code, 0, switched.stderr)
 	const statusOf = async (method: string, path: string, token: string): Promise<number> =>

@@ -357,7 +357,7 @@ void t.test('the event stream', async (t) => {
 	})
 
 	await t.test('is chunked in HTTP/1.1 and not in HTTP/1.0, and each block has data', async (t) => {
-		const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })).body
+		const { token } = await addToken(gateway, ['events:read'])
 		const head = `GET /v1/events/stream HTTP/1.0\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n\r\n`
 		const old = await sendRaw(url, head)
 		const chunked = await sendRaw(url, 'GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')

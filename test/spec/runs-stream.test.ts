@@ -1,5 +1,6 @@
 /** POST …/runs with Accept: text/event-stream, and conversations that the caller names. */
 import t from 'tap'
+import { addToken } from '../support/add.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
@@ -125,14 +126,14 @@ void t.test('concurrent streams each contain their own complete run', async (t) 
 })
 
 void t.test('a caller without events:read gets no stream, and starts no run', async (t) => {
-	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write', 'agents:read'] } })
+	const { token } = await addToken(gateway, ['runs:write', 'agents:read'])
 	const before = (await gateway.request('GET', RUNS)).body.length
-	const refused = startStream({ prompt: 'x' }, { token: body.token })
+	const refused = startStream({ prompt: 'x' }, { token })
 	await t.rejects(refused, { message: /403.*needs the scope events:read, too/ })
 	t.equal((await gateway.request('GET', RUNS)).body.length, before)
 	await t.rejects(startStream({ prompt: '' }), { message: /400/ })
 	const both = await gateway.request('POST', RUNS, {
-		token: body.token,
+		token,
 		body: { prompt: 'x', conversation: 'both' },
 		headers: { accept: 'application/json, text/event-stream' },
 	})

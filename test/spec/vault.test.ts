@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { chmodSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { addToken } from '../support/add.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions, TestGateway } from '../support/gateway.ts'
 import { assertError } from '../support/error-response.ts'
@@ -406,9 +407,8 @@ void t.test('changes of the vault emit events without values', async (t) => {
 void t.test('listing secrets requires vault:read, everything else vault:write', async (t) => {
 	const own = await startGateway({ env: { SVC_LOOPBACK: 'off' } })
 	t.teardown(() => own.stop())
-	const admin = (await own.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body.token
-	const tokenFor = async (...scopes: string[]): Promise<string> =>
-		(await own.request('POST', '/v1/auth/tokens', { body: { scopes }, token: admin })).body.token
+	const admin = (await addToken(own, ['*'])).token
+	const tokenFor = async (...scopes: string[]): Promise<string> => (await addToken(own, scopes, { by: admin })).token
 	const [reads, writes, others] = [
 		await tokenFor('vault:read'),
 		await tokenFor('vault:write'),

@@ -8,6 +8,7 @@ import { readConfig } from '../../../core/host/config.ts'
 import { originOf, partialOf } from '../../../core/backup/names.ts'
 import { restoreBackup } from '../../../core/backup/restore.ts'
 import { verifyBackup } from '../../../core/backup/verify.ts'
+import { addToken } from '../../support/add.ts'
 import { endedRun } from '../../support/ended-run.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
@@ -68,7 +69,7 @@ void t.test(
 		const asked = await stream.waitFor('question.asked')
 		await stream.waitFor('run.paused')
 		stream.close()
-		const token = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+		const token = await addToken(gateway, ['*'])
 		const authorized = { token: token.token as string }
 
 		const responses: Responses = new Map()

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
+import { addToken } from '../../support/add.ts'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
@@ -81,8 +82,8 @@ void t.test('runs: list in pages, show, cancel', async (t) => {
 })
 
 void t.test('status names the scopes that its token lacks', async (t) => {
-	const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })
-	const { code, stdout } = await svcFor({ ...gateway, token: made.body.token })(['status'])
+	const made = await addToken(gateway, ['runs:write'])
+	const { code, stdout } = await svcFor({ ...gateway, token: made.token })(['status'])
 	t.equal(code, 0)
 	t.match(stdout, 'does not permit agents:read')
 })

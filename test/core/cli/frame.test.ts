@@ -8,6 +8,7 @@ import { exitCodes } from '../../../core/cli/contract.ts'
 import { main } from '../../../core/cli/main.ts'
 import { openOutput } from '../../../core/cli/output.ts'
 import { paint, styleFor } from '../../../core/cli/style.ts'
+import { addToken } from '../../support/add.ts'
 import { svcFor } from '../../support/cli.ts'
 import { testFolder } from '../../support/folder.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -87,8 +88,8 @@ void t.test('errors of the gateway have exit codes and, with --json, are JSON', 
 })
 
 void t.test('svc sends the token, and its scopes apply', async (t) => {
-	const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
-	const reader = svcFor({ ...gateway, token: made.body.token })
+	const made = await addToken(gateway, ['agents:read'])
+	const reader = svcFor({ ...gateway, token: made.token })
 	t.equal((await reader(['agents', 'list'])).code, 0)
 	const denied = await reader(['agents', 'create', 'eve'])
 	t.equal(denied.code, exitCodes.denied)

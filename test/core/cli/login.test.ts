@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
+import { addToken } from '../../support/add.ts'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
@@ -14,7 +15,7 @@ void t.test('login stores a valid token for an address, and every command uses i
 	const { url, home } = gateway
 	const svc = svcFor({ home })
 	const file = join(home, 'login.json')
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+	const { token } = await addToken(gateway, ['*'])
 	const limited = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] }, token })).body
 
 	const denied = await svc(['agents', 'list'])
@@ -60,7 +61,7 @@ void t.test('a SVC_TOKEN that is invalid in a header is refused and not shown', 
 		t.match(refused, { code: exitCodes.usage, stderr: /SVC_TOKEN does not contain a token/ })
 		t.notMatch(refused.stderr, 'svc_first')
 	}
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+	const { token } = await addToken(gateway, ['*'])
 	t.equal((await svc(['agents', 'list'], { env: { SVC_TOKEN: `${token}\r\n` } })).code, 0, 'as read from a file')
 })
 
@@ -76,7 +77,7 @@ void t.test('a token is sent only to its address, and only to a gateway', async 
 	t.teardown(stop)
 	const elsewhere = { SVC_URL: url }
 	const svc = svcFor(gateway)
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+	const { token } = await addToken(gateway, ['*'])
 	const here = svcFor({ home: gateway.home })
 	t.equal((await here(['login'], { input: token })).code, 0)
 	await here(['agents', 'list'], { env: elsewhere })

@@ -1,19 +1,16 @@
 /** Large bodies share a limited amount of memory, which one caller cannot use up. */
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
-import type { RequestOptions } from '../../support/gateway.ts'
 import { beginPost } from '../../support/slow-request.ts'
 
 void t.test('one caller cannot use all the memory for large bodies', async (t) => {
 	const gateway = await startGateway({ config: 'plugins: { openai-api: true }\n' })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const tokenFor = async (scopes: string[], token?: string): Promise<string> => {
-		const options: RequestOptions = { body: { scopes }, ...(token !== undefined && { token }) }
-		return (await gateway.request('POST', '/v1/auth/tokens', options)).body.token
-	}
-	const admin = await tokenFor(['*'])
-	const [one, other] = [await tokenFor(['runs:write'], admin), await tokenFor(['runs:write'], admin)]
+	const { token: admin } = await addToken(gateway, ['*'])
+	const { token: one } = await addToken(gateway, ['runs:write'], { by: admin })
+	const { token: other } = await addToken(gateway, ['runs:write'], { by: admin })
 	const json = JSON.stringify({ model: 'ada', messages: [{ role: 'user', content: 'Hello' }] })
 
 	/** Begins a chat completion whose body may become large: its length is not announced. */

@@ -232,7 +232,7 @@ async function service(t: Test, settings: Partial<BackupSettings> = {}) {
 
 /** The service with a schedule whose backups the test takes. */
 function openScheduled(ctx: BackupContext) {
-	let take = (): Promise<void> => Promise.resolve()
+	let take = (): Promise<void> => Promise.reject(new Error('the service has opened no schedule'))
 	const backups = openBackups(ctx, (_settings, handle) => {
 		take = handle
 		return { next: () => null, stop: () => {} }

@@ -1,5 +1,6 @@
 /** `svc channels`, with a bot on a Telegram server for tests. */
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { startTelegram } from '../../support/telegram.ts'
 import { svcFor } from '../../support/cli.ts'
@@ -105,7 +106,7 @@ void t.test('a stored token is used by name; a wrong token is reported at once',
 	const again = await svc(['channels', 'add', 'telegram', ...root])
 	t.match(again, { code: 5, stderr: /--secret TELEGRAM_TOKEN/ }, 'before it reads the token')
 	const scopes = ['channels:write', 'channels:read', 'vault:write']
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body
+	const { token } = await addToken(gateway, scopes)
 	const narrow = await svc(['channels', 'add', 'telegram', '--agent', 'ada', ...root], {
 		input: telegram.token,
 		env: { SVC_TOKEN: token },

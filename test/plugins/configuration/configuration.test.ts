@@ -3,6 +3,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { hideValues, restoreValues } from '../../../plugins/configuration/hidden-values.ts'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -143,7 +144,7 @@ void t.test('only a caller with all scopes can read or change the file', async (
 	] as const) {
 		const body = method === 'GET' ? undefined : { text: '', digest: '' }
 		const scopes = ['agents:read', 'agents:write', 'vault:write']
-		const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body
+		const { token } = await addToken(gateway, scopes)
 		t.equal((await gateway.request(method, path, { token, body })).status, 403, `${method} ${path}`)
 	}
 })

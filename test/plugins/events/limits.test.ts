@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import t from 'tap'
 import { openRun } from '../../../plugins/runs/run-log.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { assertError } from '../../support/error-response.ts'
@@ -124,9 +125,8 @@ void t.test('max_streams limits open streams; the next request gets a Retry-Afte
 void t.test('one token cannot use all streams', async (t) => {
 	const gateway = await start('max_streams: 10')
 	t.teardown(() => gateway.stop())
-	const tokenOf = async (): Promise<{ token: string }> =>
-		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })).body
-	const [{ token: one }, { token: other }] = [await tokenOf(), await tokenOf()]
+	const { token: one } = await addToken(gateway, ['events:read'])
+	const { token: other } = await addToken(gateway, ['events:read'])
 	const open: TestStream[] = []
 	const next = async (options: StreamOptions): Promise<void> => void open.push(await openStream(gateway.url, options))
 	for (let n = 0; n < 8; n++) await next({ token: one })
@@ -172,10 +172,10 @@ void t.test('settings outside their range are refused, and the error names them'
 void t.test('a revoked token reads nothing more with requests that were pipelined before', async (t) => {
 	const gateway = await start('max_streams: 10')
 	t.teardown(() => gateway.stop())
-	const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
-	const { socket, received } = await pipeline(gateway, made.body.token, 4)
+	const made = await addToken(gateway, ['events:read'])
+	const { socket, received } = await pipeline(gateway, made.token, 4)
 	await eventually(received, (text) => text.includes(': connected'))
-	await gateway.request('DELETE', `/v1/auth/tokens/${made.body.id}`)
+	await gateway.request('DELETE', `/v1/auth/tokens/${made.id}`)
 	await eventually(received, (text) => text.split('HTTP/1.1 ').length === 5)
 	t.strictSame(
 		received().match(/(?<=HTTP\/1\.1 )\d+/g),

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { RunLog } from '../../../plugins/runs/run-log.ts'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
@@ -126,7 +127,7 @@ void t.test('the numbers of waiting requests, streams included, and of sockets a
 
 void t.test('a quiet stream receives comments, and ends when its token is revoked', async (t) => {
 	const { chat, gateway, model } = await start(t, '{heartbeat_s: 1}')
-	const { id, token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })).body
+	const { id, token } = await addToken(gateway, ['runs:write'])
 	const stream = await chat.stream('ada', { message: 'slowly' }, { token })
 	const waiting = chat.say('ada', { message: 'behind it' }, { token })
 	const call = await model.called('slowly')

@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { addToken } from '../../support/add.ts'
 import { endedRun } from '../../support/ended-run.ts'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
@@ -455,7 +456,7 @@ void t.test('documents cannot lead to a private address that the caller cannot u
 	const hosts = [base, moved].map((one) => new URL(one).host)
 	const own = await startGateway({ config: `auth_mode: token\nmcp: {allowed_hosts: ${JSON.stringify(hosts)}}\n` })
 	t.teardown(() => own.stop())
-	const operator = (await own.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body.token
+	const operator = (await addToken(own, ['*'])).token
 	await own.request('POST', '/v1/agents', { token: operator, body: { name: 'eve' } })
 	const { token } = (
 		await own.request('POST', '/v1/auth/tokens', { token: operator, body: { scopes: ['agents:read', 'agents:write'] } })

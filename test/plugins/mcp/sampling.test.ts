@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
@@ -175,7 +176,7 @@ void t.test('requests that the operator has not allowed are refused', async (t) 
 	t.match(outcomes(await callTool(emil, 'mcp__own__sample', hello)), [notAllowed('sampling')])
 	t.match(outcomes(await callTool(emil, 'mcp__own__roots')), notAllowed('roots'))
 
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:write'] } })).body
+	const { token } = await addToken(gateway, ['agents:write'])
 	const web = { name: 'web', transport: 'http', url: 'https://example.com/mcp' }
 	for (const [field, value] of [
 		['sampling', true],

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
@@ -206,11 +207,9 @@ void t.test('paused and waiting runs and open questions count after a restart to
 void t.test('remote callers need events:read, local ones need no token', async (t) => {
 	const strict = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => strict.stop())
-	const create = async (scopes: string[], token?: string): Promise<string> =>
-		(await strict.request('POST', '/v1/auth/tokens', { body: { scopes }, ...(token !== undefined && { token }) })).body
-			.token
-	const all = await create(['*'])
-	const [events, agents] = [await create(['events:read'], all), await create(['agents:read'], all)]
+	const { token: all } = await addToken(strict, ['*'])
+	const { token: events } = await addToken(strict, ['events:read'], { by: all })
+	const { token: agents } = await addToken(strict, ['agents:read'], { by: all })
 	const remote = { headers: { 'x-forwarded-for': '203.0.113.9' } }
 	const status = async (options: object): Promise<number> => (await strict.request('GET', '/metrics', options)).status
 	t.equal(await status({}), 200, 'a local caller without a token')

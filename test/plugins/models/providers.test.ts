@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import t from 'tap'
 import { askingUntil } from '../../../core/cli/doctor/asking.ts'
 import { tryModel } from '../../../plugins/models/server.ts'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { startModelServer } from '../../support/model-server.ts'
@@ -114,7 +115,7 @@ void t.test('a slow model is reported as slow, not as a server that is down', as
 })
 
 void t.test('only a caller with the scope * can check a provider', async (t) => {
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:write'] } })).body
+	const { token } = await addToken(gateway, ['agents:write'])
 	const { status } = await gateway.request('POST', '/v1/providers/check', { token, body: { kind: 'openai', base_url } })
 	t.equal(status, 403)
 })

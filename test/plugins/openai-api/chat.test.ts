@@ -1,5 +1,6 @@
 /** Chat completions, by OpenAI's client. */
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Reply } from '../../support/model-server.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
@@ -404,10 +405,8 @@ void t.test('a request that the provider refuses is 400; a problem that the oper
 })
 
 void t.test('listing models requires agents:read, running an agent requires runs:write', async (t) => {
-	const tokenFor = async (scope: string): Promise<string> =>
-		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })).body.token
-	const reader = surface.client(await tokenFor('agents:read'))
-	const writer = surface.client(await tokenFor('runs:write'))
+	const reader = surface.client((await addToken(gateway, ['agents:read'])).token)
+	const writer = surface.client((await addToken(gateway, ['runs:write'])).token)
 	const ask = { model: 'off', messages: userMessages('hello') }
 	t.equal((await reader.models.list()).data.length, 3)
 	t.match((await writer.chat.completions.create(ask)).choices[0]?.message.content, /hello/)

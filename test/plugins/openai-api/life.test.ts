@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
@@ -82,22 +83,22 @@ void t.test('a client that disconnects stops its run, streamed or not', async (t
 })
 
 void t.test('a stream and its run end when the token is revoked', async (t) => {
-	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })
-	const { next, call, run_id } = await openHeld('revoke me', body.token)
-	await gateway.request('DELETE', `/v1/auth/tokens/${body.id}`)
+	const { id, token } = await addToken(gateway, ['runs:write'])
+	const { next, call, run_id } = await openHeld('revoke me', token)
+	await gateway.request('DELETE', `/v1/auth/tokens/${id}`)
 	t.match(await refusal(next()), { type: 'authentication_error', code: 'invalid_api_key', message: /no longer valid/ })
 	await call.hungUp
 	await surface.reaches(run_id, 'stopped')
 })
 
 void t.test('all requests of a revoked token get the same error', async (t) => {
-	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })
-	const client = surface.client(body.token)
+	const { id, token } = await addToken(gateway, ['runs:write'])
+	const client = surface.client(token)
 	const waiting = ['revoke one', 'revoke two'].map((words) =>
 		refusal(client.chat.completions.create(ask('bob', words))),
 	)
 	await Promise.all([held.called('revoke one'), held.called('revoke two')])
-	await gateway.request('DELETE', `/v1/auth/tokens/${body.id}`)
+	await gateway.request('DELETE', `/v1/auth/tokens/${id}`)
 	for (const error of await Promise.all(waiting))
 		t.match(error, { status: 401, code: 'invalid_api_key', message: /the token is no longer valid/ })
 })

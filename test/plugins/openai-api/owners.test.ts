@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import type { Context } from '../../../core/plugin.ts'
 import type {} from '../../../plugins/runs/contract.ts'
 import type {} from '../../../plugins/agents/contract.ts'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { AUDIENCE, startIssuer } from '../../support/issuer.ts'
@@ -114,7 +115,7 @@ void t.test('two tokens and a local caller that use the same name have three con
 		{},
 		{},
 	])
-	const runs_only = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })).body.token
+	const runs_only = (await addToken(gateway, ['runs:write'])).token
 	for (const forbidden of [path, '/v1/agents/ada/conversations'])
 		t.match((await gateway.request('GET', forbidden, { token: runs_only })).body, {
 			statusCode: 403,

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { RunRecord } from '../../../plugins/runs/contract.ts'
 import { keys } from '../../../plugins/runs/keys.ts'
 import { tidy } from '../../../plugins/runs/maintenance.ts'
+import { addToken } from '../../support/add.ts'
 import { svcFor } from '../../support/cli.ts'
 import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -74,13 +75,13 @@ void t.test('reading requests needs requests:read', async (t) => {
 	model.on('scope', 'Done.')
 	const run_id = await bob.complete('scope')
 	const path = `/v1/runs/${run_id}/steps/1/requests`
-	const tokenFor = async (scope: string): Promise<string> =>
-		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })).body.token
-	assertError(t, await gateway.request('GET', path, { token: await tokenFor('agents:read') }), {
+	const { token } = await addToken(gateway, ['agents:read'])
+	assertError(t, await gateway.request('GET', path, { token }), {
 		status: 403,
 		code: 'forbidden',
 	})
-	t.equal((await gateway.request('GET', path, { token: await tokenFor('requests:read') })).status, 200)
+	const { token: reader } = await addToken(gateway, ['requests:read'])
+	t.equal((await gateway.request('GET', path, { token: reader })).status, 200)
 	assertError(t, await gateway.request('GET', '/v1/runs/none/steps/1/requests'), { status: 404, code: 'not_found' })
 	assertError(t, await gateway.request('GET', `/v1/runs/${run_id}/steps/0/requests`), {
 		status: 400,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { GatewayStatus, PluginStatus } from '../../../core/status.ts'
 import { healthOf, isReady, linesOf } from '../../../plugins/system/health.ts'
+import { addToken } from '../../support/add.ts'
 import { send, startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { openStream } from '../../support/sse.ts'
@@ -154,9 +155,9 @@ void t.test('responses without a valid token contain no path, setting or secret'
 	const config = 'auth_mode: token\nplugins: {shopkeeper: true}\n'
 	const gateway = await startGateway({ config, files })
 	t.teardown(() => gateway.stop())
-	const { body: all } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
+	const all = await addToken(gateway, ['*'])
 	const createToken = async (scope: string): Promise<string> =>
-		(await gateway.request('POST', '/v1/auth/tokens', { token: all.token, body: { scopes: [scope] } })).body.token
+		(await addToken(gateway, [scope], { by: all.token })).token
 	const [reader, runner] = [await createToken('agents:read'), await createToken('runs:write')]
 	const stream = await openStream(gateway.url, { token: all.token })
 	t.teardown(() => stream.close())

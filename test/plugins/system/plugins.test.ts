@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { contractVersion } from '../../../core/host/contract-version.ts'
+import { addToken } from '../../support/add.ts'
 import { endedRun } from '../../support/ended-run.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { assertError } from '../../support/error-response.ts'
@@ -30,8 +31,8 @@ void t.test('GET /v1/plugins needs agents:read', async (t) => {
 	const gateway = await startGateway({ env: { SVC_LOOPBACK: 'false' } })
 	t.teardown(() => gateway.stop())
 	assertError(t, await gateway.request('GET', '/v1/plugins'), { status: 401, code: 'unauthorized' })
-	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
-	t.equal((await gateway.request('GET', '/v1/plugins', { token: body.token })).status, 200)
+	const { token } = await addToken(gateway, ['agents:read'])
+	t.equal((await gateway.request('GET', '/v1/plugins', { token })).status, 200)
 })
 
 void t.test('GET /v1/plugins shows what each plugin holds', async (t) => {

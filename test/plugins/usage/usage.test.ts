@@ -1,5 +1,6 @@
 /** Usage of models: tokens, cost, the report, and the usage of deleted agents. */
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
@@ -252,6 +253,6 @@ void t.test('the report rejects invalid queries', async (t) => {
 		total: { calls: 0, cost: null },
 	})
 	t.match(await usageOf('since=2020-01-01&until=2020-01-03T00:00:01Z'), { until: '2020-01-04' })
-	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
-	assertError(t, await gateway.request('GET', '/v1/usage', { token: body.token }), { status: 403, code: 'forbidden' })
+	const { token } = await addToken(gateway, ['events:read'])
+	assertError(t, await gateway.request('GET', '/v1/usage', { token }), { status: 403, code: 'forbidden' })
 })

@@ -1,5 +1,6 @@
 /** POST /v1/agents/{name}/webhooks/{slug}/test: a delivery that the gateway signs, and handles like any other. */
 import t from 'tap'
+import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { assertError } from '../../support/error-response.ts'
@@ -80,7 +81,7 @@ void t.test('an unknown webhook, an invalid body and a missing scope are refused
 	assertError(t, await test('kim', 'hook', { body: '[1]' }), { status: 400, code: 'invalid_request' })
 	assertError(t, await test('kim', 'hook', { body: '{"payload":' }), { status: 400, code: 'invalid_request' })
 	const scopes = ['agents:read', 'runs:write']
-	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body
+	const { token } = await addToken(gateway, scopes)
 	assertError(t, await test('kim', 'hook', { token }), { status: 403, code: 'forbidden' })
 	t.strictSame(await logOf(hook), [])
 

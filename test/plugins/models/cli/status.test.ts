@@ -1,5 +1,6 @@
 /** What `svc status` shows about models: the provider, and whether the last call failed. */
 import t from 'tap'
+import { addToken } from '../../../support/add.ts'
 import { svcFor } from '../../../support/cli.ts'
 import { startGateway } from '../../../support/gateway.ts'
 import { startModelServer } from '../../../support/model-server.ts'
@@ -46,6 +47,6 @@ void t.test('svc status shows the default provider, and a failed call until the 
 	t.match((await svc(['status'])).stdout, /; the last call of other failed at /)
 	await bea.ended(run)
 
-	const reader = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
-	t.match((await svcFor({ ...gateway, token: reader.body.token })(['status'])).stdout, `\nmodels: local (qwen3`)
+	const reader = await addToken(gateway, ['agents:read'])
+	t.match((await svcFor({ ...gateway, token: reader.token })(['status'])).stdout, `\nmodels: local (qwen3`)
 })
