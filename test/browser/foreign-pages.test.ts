@@ -11,6 +11,7 @@ import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { providersAt } from '../support/providers.ts'
 import { eventually, WAIT_LIMIT_MS } from '../support/wait.ts'
 import { noBrowser, startBrowser } from './chromium.ts'
 import { speculations, startRelay, startSite } from './servers.ts'
@@ -74,7 +75,7 @@ void t.test('a page of another origin cannot use or read a gateway', { skip: noB
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	model.on(/./, 'Hello.')
-	const provider = `default_provider: main\nproviders: {main: {kind: openai, base_url: "${model.url}", api_key: k, model: m}}\n`
+	const provider = `default_provider: main\n${providersAt({ main: model.url })}`
 	const gateway = await startWith(t, config + provider)
 	const open = await startWith(t, config + 'default_provider: offline\nproviders: {offline: {kind: offline}}\n')
 	const guarded = await startRelay(t, upstreamsOf(gateway))

@@ -17,6 +17,7 @@ import { freePort } from '../support/free-ports.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
+import { providersAt } from '../support/providers.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -39,9 +40,7 @@ server: { shutdown_grace_s: 0 }
 store: { url: '${cluster.url}' }
 workers: { threads: 1 }
 mcp: { allowed_hosts: ['127.0.0.1'] }
-providers:
-  chaos: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
-`
+${providersAt({ chaos: model.url })}`
 	interface Node {
 		home: string
 		port: number

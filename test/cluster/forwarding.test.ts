@@ -16,6 +16,7 @@ import { send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { startMember } from '../support/cluster-gateways.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
+import { providersAt } from '../support/providers.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -29,7 +30,7 @@ async function exchange(url: string, bytes: string): Promise<string> {
 
 void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
 	const [cluster, model] = await Promise.all([startNats(), startManualModel()])
-	const config = `providers:\n  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }\n`
+	const config = providersAt({ held: model.url })
 	const working = await startMember(cluster, { config })
 	const waiting = await startMember(cluster, { config, keysOf: working.home })
 	t.teardown(async () => {

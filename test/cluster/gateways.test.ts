@@ -10,6 +10,7 @@ import type { MemberProcess } from '../support/cluster-processes.ts'
 import { send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
+import { providersAt } from '../support/providers.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
@@ -22,9 +23,7 @@ void t.test('gateways on one cluster', { skip: withoutNats(), timeout: 300_000 +
 	const config = `
 server: { shutdown_grace_s: 0 }
 store: { url: '${cluster.url}', replicas: ${SERVERS} }
-providers:
-  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
-`
+${providersAt({ held: model.url })}`
 	const members = openMembers({ SVC_LOG_LEVEL: 'info' })
 	t.teardown(async () => {
 		await members.kill()

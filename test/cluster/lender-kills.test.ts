@@ -9,6 +9,7 @@ import { openMembers } from '../support/cluster-processes.ts'
 import type { MemberProcess } from '../support/cluster-processes.ts'
 import { send } from '../support/gateway.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
+import { providersAt } from '../support/providers.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -25,9 +26,7 @@ server: { shutdown_grace_s: 0 }
 store: { url: '${cluster.url}', replicas: 1 }
 workers: { threads: 1 }
 mcp: { allowed_hosts: ['127.0.0.1'] }
-providers:
-  chaos: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
-`
+${providersAt({ chaos: model.url })}`
 	const members = openMembers()
 	t.teardown(async () => {
 		await members.kill()

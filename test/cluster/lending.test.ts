@@ -9,6 +9,7 @@ import { send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import type { ManualCall } from '../support/manual-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
+import { providersAt } from '../support/providers.ts'
 import { eventually } from '../support/wait.ts'
 
 /** A tool that waits for a person while its call stays in flight. */
@@ -31,9 +32,7 @@ server: { shutdown_grace_s: 0 }
 store: { url: '${cluster.url}', replicas: 1 }
 workers: { threads: 1, runs_per_thread: 8 }
 plugins: { form: true }
-providers:
-  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
-`
+${providersAt({ held: model.url })}`
 	const processes = openMembers({ SVC_LOG_LEVEL: 'info' })
 	t.teardown(async () => {
 		await processes.kill()

@@ -10,6 +10,7 @@ import { startManualModel } from '../support/manual-model.ts'
 import { freePort } from '../support/free-ports.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import { spawnGateway } from '../support/process.ts'
+import { providersAt } from '../support/providers.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -20,9 +21,7 @@ async function setUp(t: Test) {
 		config: `
 server: { shutdown_grace_s: 0 }
 store: { url: '${cluster.url}', replicas: 1 }
-providers:
-  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
-`,
+${providersAt({ held: model.url })}`,
 	})
 	t.teardown(() => Promise.all([cluster[Symbol.asyncDispose](), model.stop()]))
 	const gateway = await spawnGateway(home)
@@ -108,9 +107,7 @@ void t.test(
 		const configAt = (address: string): string => `
 server: { shutdown_grace_s: 0 }
 store: { url: 'nats://${address}', replicas: 1 }
-providers:
-  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
-`
+${providersAt({ held: model.url })}`
 		const home = makeHome({ config: configAt(network.address) })
 		const gateway = await spawnGateway(home, { SVC_PORT: String(await freePort()) })
 		const otherHome = makeHome({ config: configAt(cluster.nodes[0]?.address ?? '') })

@@ -20,6 +20,7 @@ import { send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import type { GatewayProcess } from '../support/process.ts'
+import { providersAt } from '../support/providers.ts'
 import { eventually } from '../support/wait.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -36,9 +37,7 @@ void t.test('two versions on one cluster', { skip: withoutNats(), timeout: 240_0
 	const config = `
 server: { shutdown_grace_s: 0 }
 store: { url: '${cluster.url}', replicas: 1 }
-providers:
-  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
-`
+${providersAt({ held: model.url })}`
 	const olderHome = newHome({ config })
 	const works = ({ home }: MemberProcess): Promise<unknown> => eventually(() => roleOf(home) === 'working')
 	let token = ''

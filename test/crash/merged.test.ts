@@ -5,6 +5,7 @@ import { makeHome, send, startHere } from '../support/gateway.ts'
 import type { KillableGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
+import { providersAt } from '../support/providers.ts'
 import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../support/room-platform.ts'
 
 const CHAT = 'merged-chat'
@@ -18,8 +19,7 @@ void t.test(
 channels: { retry_max_s: 1 }
 plugins: { room: true }
 default_provider: held
-providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model: test } }
-`
+${providersAt({ held: held.url })}`
 		const home = makeHome({ config, files: roomPluginFiles() })
 		let gateway: KillableGateway = await spawnGateway(home)
 		t.teardown(async () => {

@@ -6,6 +6,7 @@ import { png } from '../support/files.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
+import { providersAt } from '../support/providers.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -122,8 +123,7 @@ void t.test(
 		t.teardown(() => held.stop())
 		const config = `server: { shutdown_grace_s: 0 }
 default_provider: held
-providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model: held } }
-`
+${providersAt({ held: held.url })}`
 		const home = makeHome({ config }, t)
 		let gateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())

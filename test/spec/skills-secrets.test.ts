@@ -3,13 +3,14 @@ import t from 'tap'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { addSkill, programText } from '../support/skills.ts'
 
 const model = await startModelServer()
 const gateway = await startGateway({
-	config: `providers:\n  main: {kind: openai, base_url: '${model.url}', api_key: sk-test, model: some-model}\n`,
+	config: providersAt({ main: model.url }),
 })
 t.teardown(async () => {
 	await gateway.stop()

@@ -12,6 +12,7 @@ import type { ManualModel } from '../support/manual-model.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { withoutAdditions } from '../support/model-messages.ts'
+import { providersAt } from '../support/providers.ts'
 import { startScriptedModels } from '../support/scripted-model.ts'
 import { openStream } from '../support/sse.ts'
 
@@ -85,13 +86,7 @@ function heldConfig(model: ManualModel): string {
 	return `server:
   shutdown_grace_s: 0
 default_provider: held
-providers:
-  held:
-    kind: openai
-    base_url: ${model.url}
-    api_key: test
-    model: held
-`
+${providersAt({ held: model.url })}`
 }
 
 function useHeld(t: Test): { gateway: TestGateway; model: ManualModel } {

@@ -1,7 +1,7 @@
 /** Webhooks over HTTP: registration, deliveries, every reason for a refusal, rotation and deletion. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync, readdirSync, rmSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -14,6 +14,7 @@ import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { assertError } from '../support/error-response.ts'
+import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -60,10 +61,10 @@ async function readsAreDone(t: Test, url: string): Promise<void> {
 void t.test('an agent registers a webhook, and a delivery starts a run', async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
-	const home = makeHome({
-		config: `webhooks:\n  public_url: https://gateway.example.com/base/\nproviders:\n  main:\n    kind: openai\n    base_url: ${model.url}\n    api_key: sk-test\n    model: some-model\n`,
-	})
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome(
+		{ config: `webhooks:\n  public_url: https://gateway.example.com/base/\n${providersAt({ main: model.url })}` },
+		t,
+	)
 	let gateway = await startGateway({ home })
 	let stopped = false
 	t.teardown(() => (stopped ? undefined : gateway.stop()))
@@ -525,11 +526,9 @@ void t.test('a burst is queued, up to the limit per minute', async (t) => {
 })
 
 void t.test('limits of size, rate, concurrency and number apply, with Retry-After', async (t) => {
-	const home = makeHome({
-		config:
-			'webhooks:\n  per_minute: 9\n  max_concurrent: 3\n  max_concurrent_per_webhook: 2\n  max_body_kib: 1\n  max_per_agent: 4\n',
-	})
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const config =
+		'webhooks:\n  per_minute: 9\n  max_concurrent: 3\n  max_concurrent_per_webhook: 2\n  max_body_kib: 1\n  max_per_agent: 4\n'
+	const home = makeHome({ config }, t)
 	const gateway = await startGateway({ home })
 	let running: TestGateway | null = gateway
 	t.teardown(() => running?.stop())

@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import type { ManualCall } from '../../support/manual-model.ts'
+import { providersAt } from '../../support/providers.ts'
 import { addRoomChannel, bindChat, roomPluginFiles, startRoomPlatform } from '../../support/room-platform.ts'
 import type { ShownMessage } from '../../support/room-platform.ts'
 import { follow } from '../../support/runs.ts'
@@ -18,8 +19,7 @@ const [room, held] = await Promise.all([startRoomPlatform(), startManualModel()]
 const gateway = await startGateway({
 	config: `plugins: { room: true, slow: true }
 default_provider: held
-providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model: test } }
-`,
+${providersAt({ held: held.url })}`,
 	files: { ...roomPluginFiles(), 'plugins/slow/index.js': slow },
 })
 t.teardown(async () => {

@@ -7,13 +7,14 @@ import type { Answer } from '../../support/gateway.ts'
 import { addChannel, loopFiles, openLoop, waitForConnection } from '../../support/loop.ts'
 import type { LoopConnection } from '../../support/loop.ts'
 import { startModelServer } from '../../support/model-server.ts'
+import { providersAt } from '../../support/providers.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 
 const loop = openLoop()
 const model = await startModelServer()
 t.teardown(() => model.stop())
-const rest = `providers: {mock: {kind: openai, base_url: '${model.url}', api_key: test, model: gpt-test}}\ndefault_provider: mock\n`
+const rest = `${providersAt({ mock: model.url })}default_provider: mock\n`
 const gateway = await startGateway({ config: `plugins: {loop: true}\n${rest}`, files: loopFiles() })
 t.teardown(() => gateway.stop())
 const { request } = gateway

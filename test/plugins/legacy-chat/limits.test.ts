@@ -12,6 +12,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import type { ManualModel } from '../../support/manual-model.ts'
+import { providersAt } from '../../support/providers.ts'
 import { chatOf, fails, frameOf, rawUpgrade, refusal } from './chat.ts'
 import type { Chat } from './chat.ts'
 
@@ -57,9 +58,7 @@ async function start(t: Test, settings: string, grace_s = 0): Promise<Setup> {
 	const configOf = (pluginSettings: string): string =>
 		`server: {shutdown_grace_s: ${grace_s}}
 default_provider: held
-providers:
-  held: {kind: openai, base_url: "${model.url}", api_key: k, model: m}
-  offline: {kind: offline}
+${providersAt({ held: model.url })}  offline: {kind: offline}
 plugins:
   flood: true
   legacy-chat: ${pluginSettings}

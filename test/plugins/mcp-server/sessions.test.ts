@@ -12,12 +12,13 @@ import { addToken } from '../../support/add.ts'
 import { send, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
+import { providersAt } from '../../support/providers.ts'
 import { eventually } from '../../support/wait.ts'
 import { connect, initialize, openRaw, openStream, post } from './client.ts'
 
 const model = await startManualModel()
 t.teardown(() => model.stop())
-const providers = `providers: {held: {kind: openai, base_url: "${model.url}", api_key: k, model: m}}\n`
+const providers = providersAt({ held: model.url })
 
 async function start(t: Test, settings: string): Promise<TestGateway> {
 	const gateway = await startGateway({ config: configured(settings) })

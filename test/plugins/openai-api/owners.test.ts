@@ -12,6 +12,7 @@ import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
 import { contextProbe } from '../../support/context-probe.ts'
 import { withoutAdditions } from '../../support/model-messages.ts'
+import { providersAt } from '../../support/providers.ts'
 import { eventually } from '../../support/wait.ts'
 
 interface Setup {
@@ -36,8 +37,7 @@ async function setUp(t: Test): Promise<Setup> {
 	const { files, context } = contextProbe()
 	const gateway = await startGateway({
 		config: `plugins: {openai-api: {user_is_conversation: true}, probe: true}
-providers: {model: {kind: openai, base_url: '${model.url}', api_key: sk-test, model: m}}
-auth:
+${providersAt({ model: model.url })}auth:
   oidc:
     issuer: ${issuer.url}
     audience: ${AUDIENCE}

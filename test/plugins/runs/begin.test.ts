@@ -5,10 +5,10 @@ import type { TestGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { spawnGateway } from '../../support/process.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 
-const config = (url: string): string =>
-	`providers:\n  mock: { kind: openai, base_url: '${url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\n`
+const config = (url: string): string => `${providersAt({ mock: url })}default_provider: mock\n`
 
 void t.test('one of several concurrent prompts begins, the others wait, and each makes one model call', async (t) => {
 	const model = await startModelServer()

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -11,9 +12,7 @@ async function withWaitingRun(t: Test) {
 	t.teardown(() => model.stop())
 	const gateway = await startGateway({
 		config: `
-providers:
-  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }
-default_provider: mock
+${providersAt({ mock: model.url })}default_provider: mock
 workers: { threads: 1, runs_per_thread: 1 }
 `,
 	})

@@ -1,11 +1,11 @@
 /** Changes of the machine's clock during runs. */
-import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { spawnGateway } from '../../support/process.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -15,10 +15,7 @@ void t.test('new turns follow earlier ones, although the clock was ahead before 
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	for (const at of [1, 2, 3]) model.on(`prompt ${at}`, `answer ${at}`)
-	const home = makeHome({
-		config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: m\n`,
-	})
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: providersAt({ mock: model.url }) }, t)
 	const ask = async (prompts: string[], env: NodeJS.ProcessEnv): Promise<string[]> => {
 		const gateway = await spawnGateway(home, env)
 		const call = async <T>(path: string, body?: object): Promise<T> => {
@@ -53,7 +50,7 @@ void t.test('a change of the clock does not change the wall time of a run', asyn
 	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const gateway = await startGateway({
-		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\nruns: {limits: {wall_time_s: 120}}\n`,
+		config: `${providersAt({ held: model.url })}runs: {limits: {wall_time_s: 120}}\n`,
 	})
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')

@@ -6,12 +6,13 @@ import { makeHome, startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
 import { spawnGateway } from '../../support/process.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 
 const config = (model: ModelServer): string =>
-	`providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { gate: true }\n`
+	`${providersAt({ mock: model.url })}default_provider: mock\nplugins: { gate: true }\n`
 
 /** A tool that records its call, and waits until a file exists. */
 const gate = `import { appendFileSync, existsSync } from 'node:fs'

@@ -1,5 +1,4 @@
 /** Conversations: order, pages and deletion of their list, and a kill of the gateway. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
 import { newId } from '../../../core/util/ids.ts'
@@ -7,6 +6,7 @@ import { svcFor } from '../../support/cli.ts'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 import { smallProvider, startSmallModel, summaryAsked } from '../../support/small-model.ts'
@@ -152,10 +152,7 @@ void t.test('svc lists and shows conversations', async (t) => {
 void t.test('all acknowledged conversations survive a kill, in order', async (t) => {
 	const model = await startManualModel()
 	t.teardown(() => model.stop())
-	const home = makeHome({
-		config: `server: { shutdown_grace_s: 0 }\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
-	})
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${providersAt({ held: model.url })}` }, t)
 	const first = await spawnGateway(home)
 	t.teardown(() => first.kill())
 	const post = async (path: string, body: unknown) =>

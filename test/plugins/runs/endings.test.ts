@@ -2,11 +2,12 @@
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 
 const model = await startModelServer()
 const gateway = await startGateway({
-	config: `providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { openai-api: true }\n`,
+	config: `${providersAt({ mock: model.url })}default_provider: mock\nplugins: { openai-api: true }\n`,
 })
 t.teardown(() => gateway.stop())
 t.teardown(() => model.stop())

@@ -5,15 +5,13 @@ import t from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
+import { providersAt } from '../../support/providers.ts'
 import { eventually } from '../../support/wait.ts'
 
 void t.test('the gateway starts and serves reads, and the run continues once there is space', async (t) => {
 	const model = await startManualModel()
 	t.teardown(() => model.stop())
-	const home = makeHome({
-		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
-	})
-	t.teardown(() => fs.rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: providersAt({ held: model.url }) }, t)
 	const killed = await spawnGateway(home)
 	await send(`${killed.url}/v1/agents`, 'POST', { body: { name: 'ada' } })
 	const { body } = await send(`${killed.url}/v1/agents/ada/runs`, 'POST', { body: { prompt: 'Go on.' } })

@@ -1,8 +1,8 @@
 /** Earlier turns in the request to a model. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
 
@@ -15,10 +15,7 @@ interface Message {
 
 void t.test('a request has earlier calls and results, and the turns that failed or were stopped', async (t) => {
 	const model = await startManualModel()
-	const home = makeHome({
-		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
-	})
-	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const home = makeHome({ config: providersAt({ held: model.url }) }, t)
 	t.teardown(() => model.stop())
 	const first = await startGateway({ home })
 	t.teardown(() => first.stop())

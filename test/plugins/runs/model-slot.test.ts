@@ -1,5 +1,4 @@
 /** Runs that wait for a slot of their provider, across restarts of the gateway. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import { slotsOf } from '../../../plugins/models/slots.ts'
 import { endedRun } from '../../support/ended-run.ts'
@@ -13,10 +12,10 @@ void t.test('restarts while a run waits do not count as restarts in its step', a
 	const choice = { index: 0, message: { content: 'My turn.' }, finish_reason: 'stop' }
 	const { url, requests } = models.add(() => ({ json: { choices: [choice] } }))
 	const provider = { kind: 'openai' as const, base_url: url, model: 'm', max_concurrent_calls: 1 }
-	const home = makeHome({
-		config: `server: {shutdown_grace_s: 0}\nproviders: {crowded: ${JSON.stringify(provider)}}\n`,
-	})
-	t.teardown(() => rmSync(home, { recursive: true }))
+	const home = makeHome(
+		{ config: `server: {shutdown_grace_s: 0}\nproviders: {crowded: ${JSON.stringify(provider)}}\n` },
+		t,
+	)
 	// Slots are shared in the process, so this call keeps the run waiting.
 	const slot = slotsOf(new Map([['crowded', provider]]))
 	const release = await slot('crowded', 'another', new AbortController().signal, () => {})

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 
 interface Message {
@@ -25,7 +26,7 @@ export default {
 void t.test('a request has a stable beginning, and the context of the run before the prompt', async (t) => {
 	const model = await startManualModel()
 	const gateway = await startGateway({
-		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\nplugins:\n  lamp: true\n`,
+		config: `${providersAt({ held: model.url })}plugins:\n  lamp: true\n`,
 		files: { 'plugins/lamp/index.js': plugin },
 	})
 	t.teardown(async () => {

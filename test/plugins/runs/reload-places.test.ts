@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 import { openStream } from '../../support/sse.ts'
 
@@ -11,9 +12,7 @@ void t.test('after a reload, no run takes a second place', async (t) => {
 	const model = await startManualModel()
 	t.teardown(() => model.stop())
 	const config = `
-providers:
-  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }
-default_provider: mock
+${providersAt({ mock: model.url })}default_provider: mock
 workers: { threads: 1, runs_per_thread: 3 }
 `
 	const gateway = await startGateway({ config })

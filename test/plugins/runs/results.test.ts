@@ -5,6 +5,7 @@ import type { RunRecord } from '../../../plugins/runs/contract.ts'
 import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 
 const probe = contextProbe(`ctx.primitive({
@@ -16,7 +17,7 @@ const probe = contextProbe(`ctx.primitive({
 
 const model = await startModelServer()
 const gateway = await startGateway({
-	config: `providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { probe: true }\n`,
+	config: `${providersAt({ mock: model.url })}default_provider: mock\nplugins: { probe: true }\n`,
 	files: probe.files,
 })
 t.teardown(() => gateway.stop())

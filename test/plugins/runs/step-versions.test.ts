@@ -7,6 +7,7 @@ import { endedRun } from '../../support/ended-run.ts'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
+import { providersAt } from '../../support/providers.ts'
 
 const unknownSteps = [
 	{ kind: 'plan', content: 'a kind of step that does not exist' },
@@ -16,9 +17,7 @@ const unknownSteps = [
 void t.test('a run with an unknown step fails with upgrade_incompatible', { timeout: 120_000 }, async (t) => {
 	const model = await startManualModel()
 	t.teardown(() => model.stop())
-	const home = makeHome({
-		config: `providers:\n  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }\n`,
-	})
+	const home = makeHome({ config: providersAt({ held: model.url }) }, t)
 	const env = { SVC_CLUSTER: '' }
 	const before = await spawnGateway(home, env)
 	await send(`${before.url}/v1/agents`, 'POST', { body: { name: 'anna' } })

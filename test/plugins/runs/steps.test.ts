@@ -5,11 +5,12 @@ import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { assertError } from '../../support/error-response.ts'
+import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
 
 const model = await startModelServer()
 const gateway = await startGateway({
-	config: `providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\n`,
+	config: `${providersAt({ mock: model.url })}default_provider: mock\n`,
 })
 t.teardown(() => gateway.stop())
 t.teardown(() => model.stop())
@@ -34,7 +35,7 @@ void t.test('each model call and each tool call is a step, with its times, token
 	t.match(first, {
 		kind: 'model',
 		provider: 'mock',
-		model: 'm',
+		model: 'mock-model',
 		attempts: 1,
 		finish_reason: 'tool_calls',
 		usage: { input_tokens: 60, output_tokens: 5 },
@@ -49,7 +50,7 @@ void t.test('each model call and each tool call is a step, with its times, token
 
 	const shown = await svcFor(gateway)(['runs', 'steps', run_id])
 	t.equal(shown.code, 0)
-	t.match(shown.stdout, /mock \(m\) .*60 in, 5 out .*tool_calls/)
+	t.match(shown.stdout, /mock \(mock-model\) .*60 in, 5 out .*tool_calls/)
 	t.match(shown.stdout, /memory\.stm_write .*invalid_arguments/)
 })
 

@@ -12,6 +12,7 @@ import type { Lender } from '../../../../plugins/cluster/forwarding/threads/lend
 import { startGateway } from '../../../support/gateway.ts'
 import { startManualModel } from '../../../support/manual-model.ts'
 import { startNats, withoutNats } from '../../../support/nats.ts'
+import { providersAt } from '../../../support/providers.ts'
 import { follow } from '../../../support/runs.ts'
 import { eventually } from '../../../support/wait.ts'
 
@@ -80,9 +81,7 @@ async function working(t: Test) {
 	t.teardown(() => Promise.all([cluster[Symbol.asyncDispose](), model.stop()]))
 	const env = { SVC_CLUSTER: cluster.url, SVC_CLUSTER_REPLICAS: '1' }
 	const config = `
-providers:
-  mock: { kind: openai, base_url: '${model.url}', api_key: k, model: m }
-default_provider: mock
+${providersAt({ mock: model.url })}default_provider: mock
 workers: { threads: 1, runs_per_thread: 64 }
 `
 	const gateway = await startGateway({ env, config })
