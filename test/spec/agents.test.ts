@@ -116,7 +116,7 @@ void t.test('concurrent changes are all kept', async (t) => {
 void t.test('a second agent with the same name is refused', async (t) => {
 	await make('twice', { persona: 'First.' })
 	const second = await call('POST', '/v1/agents', { name: 'twice', persona: 'Second.' })
-	assertError(t, second, { status: 409, code: 'already_exists', says: /"twice".*(another name|PATCH)/ })
+	assertError(t, second, { status: 409, code: 'already_exists', message: /"twice".*(another name|PATCH)/ })
 	t.equal((await call('GET', '/v1/agents/twice')).body.persona, 'First.')
 
 	const race = await Promise.all(Array.from({ length: 20 }, () => call('POST', '/v1/agents', { name: 'race' })))
@@ -129,7 +129,7 @@ void t.test('DELETE answers 204 without a body, and removes the agent', async (t
 	const reply = await call('DELETE', '/v1/agents/leaving')
 	t.equal(reply.status, 204)
 	t.equal(reply.body, '')
-	assertError(t, await call('GET', '/v1/agents/leaving'), { status: 404, code: 'not_found', says: /"leaving"/ })
+	assertError(t, await call('GET', '/v1/agents/leaving'), { status: 404, code: 'not_found', message: /"leaving"/ })
 	assertError(t, await call('DELETE', '/v1/agents/leaving'), { status: 404, code: 'not_found' })
 	t.notOk((await call('GET', '/v1/agents')).body.some((one: { name: string }) => one.name === 'leaving'))
 })
@@ -184,7 +184,7 @@ void t.test('creating, updating and deleting an agent emits events', async (t) =
 })
 
 /** `path`: the field that the error names; empty if it names none. */
-type InvalidValue = readonly [what: string, value: unknown, path: string, says: RegExp]
+type InvalidValue = readonly [what: string, value: unknown, path: string, message: RegExp]
 
 const invalidConfigs: InvalidValue[] = [
 	['a text', 'x', 'config', /config must be of type object/],
@@ -228,9 +228,9 @@ async function refuses(
 	t: Test,
 	[method, path]: readonly [method: string, path: string],
 	body: object,
-	[what, field, says]: readonly [what: string, field: string, says: RegExp],
+	[what, field, message]: readonly [what: string, field: string, message: RegExp],
 ): Promise<void> {
-	const wanted = { status: 400, code: 'invalid_request', says, ...(field !== '' && { path: field }) }
+	const wanted = { status: 400, code: 'invalid_request', message, ...(field !== '' && { path: field }) }
 	assertError(t, await call(method, path, body), wanted, what)
 }
 
@@ -301,14 +301,14 @@ void t.test('values at the limits are accepted', async (t) => {
 void t.test('an update that makes the config too large is refused', async (t) => {
 	await make('growing', { config: { a: 'x'.repeat(40_000) } })
 	const reply = await call('PATCH', '/v1/agents/growing', { config: { b: 'x'.repeat(40_000) } })
-	assertError(t, reply, { status: 400, code: 'invalid_request', says: /config is \d+ bytes .*at most 65536/ })
+	assertError(t, reply, { status: 400, code: 'invalid_request', message: /config is \d+ bytes .*at most 65536/ })
 	t.strictSame(Object.keys((await call('GET', '/v1/agents/growing')).body.config), ['a'])
 })
 
 void t.test('an unknown agent is 404 for every method, and an invalid name is 4xx', async (t) => {
 	for (const [method, body] of [['GET'], ['PATCH', { persona: 'x' }], ['DELETE']] as const) {
 		const reply = await call(method, '/v1/agents/nobody', body)
-		assertError(t, reply, { status: 404, code: 'not_found', says: /there is no agent "nobody"/ }, method)
+		assertError(t, reply, { status: 404, code: 'not_found', message: /there is no agent "nobody"/ }, method)
 		for (const name of ['%00', 'a%2Fb', '%F0%9F%98%80', 'a'.repeat(65), 'a%20b', '..%2f..%2fetc'])
 			assertError(
 				t,
@@ -341,7 +341,7 @@ void t.test('a body that is not a JSON object is refused', async (t) => {
 			assertError(
 				t,
 				await call(method, path, text),
-				{ status: 400, code: 'invalid_request', says: /JSON/ },
+				{ status: 400, code: 'invalid_request', message: /JSON/ },
 				`${method} ${text}`,
 			)
 		for (const text of ['', 'null', '[]', '[{"name":"a"}]', '"ada"', '7', 'true']) {
@@ -349,7 +349,7 @@ void t.test('a body that is not a JSON object is refused', async (t) => {
 			assertError(
 				t,
 				reply,
-				{ status: 400, code: 'invalid_request', says: /object|required/, path: '' },
+				{ status: 400, code: 'invalid_request', message: /object|required/, path: '' },
 				`${method} ${text}`,
 			)
 		}
@@ -361,7 +361,7 @@ void t.test('a body that is not a JSON object is refused', async (t) => {
 void t.test('a body over 1 MiB is refused, and one of 1 MiB is validated', async (t) => {
 	const withLength = (bytes: number): string => JSON.stringify({ name: 'x'.repeat(bytes - 11) })
 	const over = await call('POST', '/v1/agents', withLength(1024 * 1024 + 1))
-	assertError(t, over, { status: 413, code: 'payload_too_large', says: /at most 1 MiB; upload files/ })
+	assertError(t, over, { status: 413, code: 'payload_too_large', message: /at most 1 MiB; upload files/ })
 	assertError(t, await call('POST', '/v1/agents', withLength(1024 * 1024)), {
 		status: 400,
 		code: 'invalid_request',
@@ -372,7 +372,7 @@ void t.test('a body over 1 MiB is refused, and one of 1 MiB is validated', async
 	assertError(
 		t,
 		packed,
-		{ status: 413, code: 'payload_too_large', says: /at most 1 MiB/ },
+		{ status: 413, code: 'payload_too_large', message: /at most 1 MiB/ },
 		'a small body that decompresses to a large one',
 	)
 	const garbage = await call('POST', '/v1/agents', 'no gzip', { headers: { 'content-encoding': 'gzip' } })
@@ -392,10 +392,10 @@ void t.test('a body with another content type, or none, is refused', async (t) =
 		assertError(t, reply, { status: 415, code: 'unsupported_media_type' }, type)
 	}
 	const nonsense = await call('POST', '/v1/agents', text, { headers: { 'content-type': 'nonsense' } })
-	assertError(t, nonsense, { status: 400, code: 'invalid_request', says: /content-type/ })
+	assertError(t, nonsense, { status: 400, code: 'invalid_request', message: /content-type/ })
 	const response = await fetch(`${gateway.url}/v1/agents`, { method: 'POST', body: new TextEncoder().encode(text) })
 	const untyped = { status: response.status, headers: response.headers, body: await response.json() }
-	assertError(t, untyped, { status: 415, code: 'unsupported_media_type', says: /content-type: application\/json/ })
+	assertError(t, untyped, { status: 415, code: 'unsupported_media_type', message: /content-type: application\/json/ })
 	assertError(t, await call('GET', '/v1/agents/typed'), { status: 404, code: 'not_found' })
 	const charset = await call('POST', '/v1/agents', text, {
 		headers: { 'content-type': 'application/json; charset=utf-8' },
@@ -407,12 +407,16 @@ void t.test('JSON nested deeper than 64 levels is refused, and less deep JSON is
 	const nested = (levels: number): string => `{"name":"deep","config":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`
 	for (const levels of [70, 5_000, 400_000]) {
 		const reply = await call('POST', '/v1/agents', nested(levels))
-		assertError(t, reply, { status: 400, code: 'invalid_request', says: /64 levels|JSON/ }, `${levels} levels`)
+		assertError(t, reply, { status: 400, code: 'invalid_request', message: /64 levels|JSON/ }, `${levels} levels`)
 	}
 	t.equal((await call('POST', '/v1/agents', nested(50))).status, 201)
 	t.match(JSON.stringify((await call('GET', '/v1/agents/deep')).body.config), `${'['.repeat(50)}${']'.repeat(50)}`)
 	const wide = `{"name":"wide","config":{"a":[${'0,'.repeat(150_000)}0]}}`
-	assertError(t, await call('POST', '/v1/agents', wide), { status: 400, code: 'invalid_request', says: /values|bytes/ })
+	assertError(t, await call('POST', '/v1/agents', wide), {
+		status: 400,
+		code: 'invalid_request',
+		message: /values|bytes/,
+	})
 })
 
 void t.test('all errors of a body are listed, but of very many unknown fields only the first', async (t) => {
@@ -421,7 +425,7 @@ void t.test('all errors of a body are listed, but of very many unknown fields on
 	const few = await call('POST', '/v1/agents', { name: 'ada lovelace', ...keys(3) })
 	t.equal(few.body.errors.length, 4)
 	const many = await call('POST', '/v1/agents', { name: 'many', ...keys(50_000) })
-	assertError(t, many, { status: 400, code: 'invalid_request', says: /^k0 is not allowed$/ })
+	assertError(t, many, { status: 400, code: 'invalid_request', message: /^k0 is not allowed$/ })
 })
 
 void t.test('keys such as __proto__ pollute no prototype', async (t) => {
@@ -489,7 +493,7 @@ void t.test('each operation requires its scope', async (t) => {
 	] as const) {
 		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
 		const reply = await call(method, path, body, { token: wrong })
-		assertError(t, reply, { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		assertError(t, reply, { status: 403, code: 'forbidden', message: new RegExp(scope) }, `${method} ${path}`)
 		const allowed = await call(method, path, body, { token: right })
 		t.ok(allowed.status < 300, `${method} ${path} with ${scope}: ${allowed.status}`)
 	}

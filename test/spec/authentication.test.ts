@@ -48,7 +48,7 @@ void t.test('in loopback mode', async (t) => {
 	await t.test('a caller that is not local needs a token, and nothing else', async (t) => {
 		const headers = { 'x-forwarded-for': '192.0.2.7' }
 		const reply = await gateway.request('GET', '/v1/agents', { headers })
-		assertError(t, reply, { status: 401, code: 'unauthorized', says: /send a token.*proxy/ })
+		assertError(t, reply, { status: 401, code: 'unauthorized', message: /send a token.*proxy/ })
 		t.equal(reply.headers.get('www-authenticate'), 'Bearer')
 		t.equal((await gateway.request('GET', '/v1/agents', { headers, token })).status, 200)
 	})
@@ -60,7 +60,7 @@ void t.test('in token mode', async (t) => {
 
 	await t.test('every request needs a token', async (t) => {
 		const reply = await gateway.request('GET', '/v1/agents')
-		assertError(t, reply, { status: 401, code: 'unauthorized', says: /auth_mode is token/ })
+		assertError(t, reply, { status: 401, code: 'unauthorized', message: /auth_mode is token/ })
 		t.equal(reply.headers.get('www-authenticate'), 'Bearer')
 		t.equal((await gateway.request('GET', '/v1/agents', { token: admin })).status, 200)
 	})
@@ -117,7 +117,7 @@ void t.test('each operation accepts its own scope and *, and no other', async (t
 		assertError(
 			t,
 			reply,
-			{ status: 403, code: 'forbidden', says: new RegExp(`needs the scope ${RegExp.escape(scope)};`) },
+			{ status: 403, code: 'forbidden', message: new RegExp(`needs the scope ${RegExp.escape(scope)};`) },
 			`${method} ${path}`,
 		)
 		t.equal(reply.headers.get('www-authenticate'), `Bearer error="insufficient_scope", scope="${scope}"`)
@@ -140,7 +140,7 @@ void t.test('failed attempts', async (t) => {
 	await t.test('after ten in a minute, the next ones get 429 with the time to wait', async (t) => {
 		for (let n = 0; n < 10; n++) t.equal((await bad()).status, 401)
 		const reply = await bad()
-		assertError(t, reply, { status: 429, code: 'rate_limited', says: /wait \d+ s/ })
+		assertError(t, reply, { status: 429, code: 'rate_limited', message: /wait \d+ s/ })
 		const seconds = Number(reply.headers.get('retry-after'))
 		t.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, `retry-after ${seconds}`)
 	})
@@ -215,7 +215,7 @@ void t.test('a change of auth_mode applies at once, and ends the streams of call
 	assertError(t, await gateway.request('GET', '/v1/agents'), {
 		status: 401,
 		code: 'unauthorized',
-		says: /auth_mode is token/,
+		message: /auth_mode is token/,
 	})
 	t.equal((await gateway.request('GET', '/v1/agents', { token })).status, 200)
 	t.not(await withoutToken.closed, 'closed', 'the gateway ended the stream without a token')
@@ -280,25 +280,28 @@ void t.test('routes of a third-party plugin', async (t) => {
 		t.equal(await get('/v1/shop/open'), 200)
 	})
 
-	const loopholes: Record<string, { auth: string; says: RegExp }> = {
-		'has the mode try': { auth: "auth: { mode: 'try' }", says: /GET \/v1\/hole does not require/ },
-		'has the mode optional': { auth: "auth: { mode: 'optional', access: { scope: ['*'] } }", says: /does not require/ },
-		'has no access rule': { auth: "auth: 'gateway'", says: /exactly one rule of access/ },
+	const loopholes: Record<string, { auth: string; message: RegExp }> = {
+		'has the mode try': { auth: "auth: { mode: 'try' }", message: /GET \/v1\/hole does not require/ },
+		'has the mode optional': {
+			auth: "auth: { mode: 'optional', access: { scope: ['*'] } }",
+			message: /does not require/,
+		},
+		'has no access rule': { auth: "auth: 'gateway'", message: /exactly one rule of access/ },
 		'only excludes a scope': {
 			auth: "auth: { access: { scope: ['!agents:read', '*'] } }",
-			says: /exactly one rule/,
+			message: /exactly one rule/,
 		},
 		'has two access rules': {
 			auth: "auth: { access: [{ scope: ['*'] }, { entity: 'app' }] }",
-			says: /exactly one rule/,
+			message: /exactly one rule/,
 		},
-		'does not accept the scope *': { auth: "auth: { access: { scope: ['agents:read'] } }", says: /refuses callers/ },
+		'does not accept the scope *': { auth: "auth: { access: { scope: ['agents:read'] } }", message: /refuses callers/ },
 		'requires an unknown scope': {
 			auth: "auth: { access: { scope: ['agent:read', '*'] } }",
-			says: /"agent:read", which no token/,
+			message: /"agent:read", which no token/,
 		},
 	}
-	for (const [at, [what, { auth, says }]] of Object.entries(loopholes).entries()) {
+	for (const [at, [what, { auth, message }]] of Object.entries(loopholes).entries()) {
 		await t.test(`fail the plugin if one ${what}`, async (t) => {
 			const name = `hole${at + 1}`
 			mkdirSync(join(gateway.home, 'plugins', name))
@@ -308,7 +311,7 @@ void t.test('routes of a third-party plugin', async (t) => {
 			const isAbout = (message: unknown): boolean => String(message).includes(`"${name}"`)
 			const rejected = stream.waitFor((event) => event.event_type === 'plugin.failed' && isAbout(event.payload.message))
 			writeFileSync(join(gateway.home, 'config/gateway.yaml'), `plugins: {shop: true, ${name}: true}\n`)
-			t.match((await rejected).payload.message, says)
+			t.match((await rejected).payload.message, message)
 			t.equal(await get('/v1/hole', admin), 404)
 			t.equal(await get('/v1/shop/open'), 200, 'the running plugin still works')
 		})

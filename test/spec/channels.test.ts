@@ -86,7 +86,7 @@ void t.test('channels are listed in the order of their creation, until they are 
 		assertError(
 			t,
 			await call(method, `/v1/channels/${second}${path}`, method === 'PATCH' ? {} : undefined),
-			{ status: 404, code: 'not_found', says: /no channel/ },
+			{ status: 404, code: 'not_found', message: /no channel/ },
 			`${method} ${path}`,
 		)
 	for (const id of [first, third]) await remove(id)
@@ -106,7 +106,7 @@ void t.test('an invalid request is refused, naming the field', async (t) => {
 	await secret('GOOD_TOKEN')
 	const good = { type: 'loop', bot_token_ref: 'GOOD_TOKEN' }
 	const before = (await call('GET', '/v1/channels')).body
-	for (const [body, path, says] of [
+	for (const [body, path, message] of [
 		[{}, 'type', /required/],
 		[{ type: 'loop' }, 'bot_token_ref', /required/],
 		[{ ...good, type: 'smoke' }, 'type', /running plugin provides: .*loop/],
@@ -149,7 +149,7 @@ void t.test('an invalid request is refused, naming the field', async (t) => {
 		assertError(
 			t,
 			await call('POST', '/v1/channels', body),
-			{ status: 400, code: 'invalid_request', says, path },
+			{ status: 400, code: 'invalid_request', message, path },
 			JSON.stringify(body).slice(0, 80),
 		)
 	for (const raw of ['', 'null', '[]', '{', '"x"', '{"type":"loop","__proto__":{"bot_token_ref":"GOOD_TOKEN"}}'])
@@ -168,7 +168,7 @@ void t.test('unknown ids are 404, and ids that are too long 400', async (t) => {
 		assertError(
 			t,
 			await call('DELETE', `/v1/channels/${id}/bindings/${binding}`),
-			{ status: 404, code: 'not_found', says: /no binding/ },
+			{ status: 404, code: 'not_found', message: /no binding/ },
 			binding,
 		)
 	await remove(id)
@@ -184,7 +184,7 @@ void t.test('concurrent requests do not exceed channels.max_channels', async (t)
 	t.equal(channels.length, 12)
 	t.equal(made.length, 12)
 	for (const reply of replies.filter(({ status }) => status !== 201))
-		assertError(t, reply, { status: 409, code: 'conflict', says: /max_channels/ })
+		assertError(t, reply, { status: 409, code: 'conflict', message: /max_channels/ })
 	for (const { body } of made) await remove(body.id)
 })
 
@@ -258,7 +258,7 @@ void t.test('reading requires channels:read, and changing channels:write', async
 			assertError(
 				t,
 				await call(method, path, body, { token }),
-				{ status: 403, code: 'forbidden', says: new RegExp(scope) },
+				{ status: 403, code: 'forbidden', message: new RegExp(scope) },
 				`${method} ${path}`,
 			)
 		assertError(
@@ -281,7 +281,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 		call('POST', '/v1/channels', { type: 'loop', bot_token_ref, config }, by)
 
 	for (const ref of ['FOR_OTHERS', 'UNLABELLED'])
-		assertError(t, await make(ref), { status: 403, code: 'forbidden', says: /policy_label.*scope "\*"/ }, ref)
+		assertError(t, await make(ref), { status: 403, code: 'forbidden', message: /policy_label.*scope "\*"/ }, ref)
 	assertError(t, await make('NOBODY'), { status: 400, code: 'invalid_request', path: 'bot_token_ref' })
 	for (const api_root of [
 		'https://evil.example.com',
@@ -295,7 +295,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 		assertError(
 			t,
 			await make('FOR_CHANNELS', { api_root }),
-			{ status: 403, code: 'forbidden', says: /channels\.allowed_api_roots/ },
+			{ status: 403, code: 'forbidden', message: /channels\.allowed_api_roots/ },
 			api_root,
 		)
 	for (const [key, value] of [
@@ -309,7 +309,7 @@ void t.test('without the scope *, a caller can use only channel secrets and allo
 		assertError(
 			t,
 			await make('FOR_CHANNELS', { answer: 'all', [key]: value }),
-			{ status: 403, code: 'forbidden', says: new RegExp(`^config\\.${key} requires the scope "\\*"`) },
+			{ status: 403, code: 'forbidden', message: new RegExp(`^config\\.${key} requires the scope "\\*"`) },
 			key,
 		)
 	const violations = (await call('GET', '/v1/audit?event_type=security.violation')).body.events

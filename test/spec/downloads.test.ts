@@ -32,12 +32,12 @@ for (const name of ['ada', 'bob']) await gateway.request('POST', '/v1/agents', {
 
 const downloads: Record<string, { busy: ExpectedError; fetch(agent: string, path: string): Promise<Reply<Answer>> }> = {
 	'a skill': {
-		busy: { status: 429, code: 'rate_limited', says: /8 skills are already being downloaded/ },
+		busy: { status: 429, code: 'rate_limited', message: /8 skills are already being downloaded/ },
 		fetch: (agent, path) =>
 			gateway.request('POST', `/v1/agents/${agent}/skills/install`, { body: { url: `http://${host}${path}` } }),
 	},
 	'an attachment': {
-		busy: { status: 503, code: 'unavailable', says: /8 attachments are being fetched/ },
+		busy: { status: 503, code: 'unavailable', message: /8 attachments are being fetched/ },
 		fetch: (agent, path) =>
 			gateway.request('POST', `/v1/agents/${agent}/runs`, {
 				body: { prompt: 'Look', attachments: [{ url: `http://${host}${path}` }] },

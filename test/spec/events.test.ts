@@ -318,7 +318,7 @@ void t.test('the event stream', async (t) => {
 	})
 
 	await t.test('refuses invalid parameters, and names them', async (t) => {
-		const invalid: [query: string, path: string, says: RegExp][] = [
+		const invalid: [query: string, path: string, message: RegExp][] = [
 			['agent=ada', 'agent', /agent is not allowed/],
 			['limit=5', 'limit', /limit is not allowed/],
 			['agent_id=', 'agent_id', /empty/],
@@ -334,9 +334,9 @@ void t.test('the event stream', async (t) => {
 			['last_event_id=', 'last_event_id', /empty/],
 			[`last_event_id=${'9'.repeat(200)}`, 'last_event_id', /128/],
 		]
-		for (const [query, path, says] of invalid) {
+		for (const [query, path, message] of invalid) {
 			const reply = await gateway.request('GET', `/v1/events/stream?${query}`)
-			assertError(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
+			assertError(t, reply, { status: 400, code: 'invalid_request', path, message }, query)
 		}
 	})
 
@@ -425,7 +425,7 @@ void t.test('access to events', async (t) => {
 			assertError(t, missing, { status: 401, code: 'unauthorized' })
 			t.match(missing.headers.get('www-authenticate'), /^Bearer/)
 			const wrong = await gateway.request('GET', path, { token: other.token })
-			assertError(t, wrong, { status: 403, code: 'forbidden', says: /events:read/ })
+			assertError(t, wrong, { status: 403, code: 'forbidden', message: /events:read/ })
 			for (const { token } of [reader, admin]) {
 				const stream = await openStream(url, { path, token })
 				t.equal(stream.status, 200)
@@ -526,7 +526,7 @@ void t.test('the audit log', async (t) => {
 	})
 
 	await t.test('refuses invalid parameters, and names them', async (t) => {
-		const invalid: [query: string, path: string, says: RegExp][] = [
+		const invalid: [query: string, path: string, message: RegExp][] = [
 			['last_event_id=1', 'last_event_id', /not allowed/],
 			['limit=0', 'limit', /1/],
 			['limit=501', 'limit', /500/],
@@ -540,9 +540,9 @@ void t.test('the audit log', async (t) => {
 			['event_type=message.', 'event_type', /family/],
 			['agent_id=a/b', 'agent_id', /1 to 64/],
 		]
-		for (const [query, path, says] of invalid) {
+		for (const [query, path, message] of invalid) {
 			const reply = await gateway.request('GET', `/v1/audit?${query}`)
-			assertError(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
+			assertError(t, reply, { status: 400, code: 'invalid_request', path, message }, query)
 		}
 	})
 })

@@ -136,12 +136,12 @@ void t.test('a heartbeat is created, listed and deleted', async (t) => {
 	assertError(t, await lister.remove(id), {
 		status: 404,
 		code: 'not_found',
-		says: new RegExp(`"${id}".*${cron.body.id}`),
+		message: new RegExp(`"${id}".*${cron.body.id}`),
 	})
 	t.strictSame(await lister.list(), [cron.body, utc.body])
 
 	const other = await heartbeatsOf(shared, 'other')
-	assertError(t, await other.remove(cron.body.id), { status: 404, code: 'not_found', says: /it has none/ })
+	assertError(t, await other.remove(cron.body.id), { status: 404, code: 'not_found', message: /it has none/ })
 	t.equal((await lister.list()).length, 2)
 	for (const method of ['GET', 'POST'])
 		assertError(
@@ -157,7 +157,7 @@ void t.test('a heartbeat is created, listed and deleted', async (t) => {
 
 void t.test('an invalid schedule is refused with the reason', async (t) => {
 	const picky = await heartbeatsOf(shared, 'picky')
-	for (const [fields, path, says] of [
+	for (const [fields, path, message] of [
 		[{}, '', /^give cron, every or at$/],
 		[{ cron: '0 9 * * *', every: '1h' }, 'every', /not cron and every/],
 		[{ every: '59s' }, 'every', /at least one minute/],
@@ -187,7 +187,7 @@ void t.test('an invalid schedule is refused with the reason', async (t) => {
 		[{ every: '1h', prompt: 'x'.repeat(102_401) }, 'prompt', /102400/],
 	] as const) {
 		const reply = await picky.post({ prompt: 'hello', ...fields })
-		assertError(t, reply, { status: 400, code: 'invalid_request', says, path }, JSON.stringify(fields).slice(0, 60))
+		assertError(t, reply, { status: 400, code: 'invalid_request', message, path }, JSON.stringify(fields).slice(0, 60))
 	}
 	t.strictSame(await picky.list(), [])
 })
@@ -197,7 +197,7 @@ void t.test('an agent has at most heartbeats.max_per_agent, and a new agent with
 	const replies = await Promise.all(Array.from({ length: 12 }, () => full.post({ every: '1h', prompt: 'hello' })))
 	t.equal(replies.filter(({ status }) => status === 200).length, 4)
 	for (const reply of replies.filter(({ status }) => status !== 200))
-		assertError(t, reply, { status: 409, code: 'conflict', says: /4 heartbeats.*max_per_agent/ })
+		assertError(t, reply, { status: 409, code: 'conflict', message: /4 heartbeats.*max_per_agent/ })
 	await shared.request('DELETE', '/v1/agents/full')
 	const recreated = await heartbeatsOf(shared, 'full')
 	t.strictSame(await recreated.list(), [])
@@ -227,7 +227,7 @@ void t.test('reading requires agents:read, and changing agents:write', async (t)
 		assertError(
 			t,
 			await gateway.request(method, where, { token, ...(method === 'POST' && { body }) }),
-			{ status: 403, code: 'forbidden', says: /agents:(read|write)/ },
+			{ status: 403, code: 'forbidden', message: /agents:(read|write)/ },
 			`${method} ${where}`,
 		)
 	t.equal((await gateway.request('GET', path)).status, 401)
@@ -499,7 +499,7 @@ void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 	t.match(events[4]?.payload, { heartbeat_id: id, next_at: null })
 	t.match(await stream.waitFor('heartbeat.changed'), { run_id: null, payload: { cron: '0 9 * * *' } })
 
-	for (const [body, path, says] of [
+	for (const [body, path, message] of [
 		[{}, '', /at least 1/],
 		[{ every: '1h', at: 'in 1 hour' }, 'at', /only one of/],
 		[{ timezone: 'UTC' }, '', /give cron, every or at/],
@@ -507,7 +507,7 @@ void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 		[{ prompt: '' }, 'prompt', /empty/],
 		[{ paused: 'yes' }, 'paused', /boolean/],
 	] as const)
-		assertError(t, await patch(body), { status: 400, code: 'invalid_request', says, path }, JSON.stringify(body))
+		assertError(t, await patch(body), { status: 400, code: 'invalid_request', message, path }, JSON.stringify(body))
 	t.strictSame(await changer.list(), [resumed.body], 'nothing has changed')
 	assertError(t, await shared.request('PATCH', `${changer.path}/none`, { body: { paused: true } }), {
 		status: 404,
@@ -525,7 +525,7 @@ void t.test('a paused heartbeat does not fire, and continues when it is resumed'
 	assertError(t, await patch({ paused: false }), {
 		status: 400,
 		code: 'invalid_request',
-		says: /passed while it was paused/,
+		message: /passed while it was paused/,
 		path: 'at',
 	})
 	// On a busy machine the time may pass before the request is read, which is refused.

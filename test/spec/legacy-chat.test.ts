@@ -403,7 +403,7 @@ const big = 'x'.repeat(100 * 1024)
 
 void t.test('invalid input is refused with the reason, and starts no run', async (t) => {
 	await make('strict')
-	for (const [body, says] of [
+	for (const [body, message] of [
 		[{}, /message is required/],
 		[{ message: '' }, /message is not allowed to be empty/],
 		[{ message: 7 }, /message must be a string/],
@@ -422,12 +422,12 @@ void t.test('invalid input is refused with the reason, and starts no run', async
 		[`{"message":"x","context":${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}}`, /levels deep|JSON/],
 		['{"message":"x","__proto__":{"stream":true}}', /./],
 	] as const)
-		fails(t, await chat.say('strict', body), 400, says)
+		fails(t, await chat.say('strict', body), 400, message)
 	fails(t, await chat.say('strict', `{"message":"${'x'.repeat(1024 * 1024)}"}`), 413, /1048576|1 MiB/)
 	const text = { body: '{"message":"x"}', headers: { 'content-type': 'text/plain' } }
 	fails(t, await chat.request('POST', chatPath, text), 415, /application\/json/)
 
-	for (const [query, says] of [
+	for (const [query, message] of [
 		['', /message is required/],
 		['message=', /message is not allowed to be empty/],
 		['message=a&message=b', /message must be a string/],
@@ -438,8 +438,8 @@ void t.test('invalid input is refused with the reason, and starts no run', async
 		[`message=a&context=${'['.repeat(8_000)}`, /context must be one JSON object/],
 		['message=a&stream=true', /stream is not allowed/],
 	] as const)
-		fails(t, await chat.request('GET', `${chatPath}/stream?${query}`), 400, says)
-	for (const [query, says] of [
+		fails(t, await chat.request('GET', `${chatPath}/stream?${query}`), 400, message)
+	for (const [query, message] of [
 		['limit=0', /limit must be greater/],
 		['limit=1001', /limit must be less/],
 		['limit=x', /limit must be a number/],
@@ -449,7 +449,7 @@ void t.test('invalid input is refused with the reason, and starts no run', async
 		['session=', /session is not allowed to be empty/],
 		['all=1', /all is not allowed/],
 	] as const)
-		fails(t, await chat.request('GET', `/api/agents/strict/conversation?${query}`), 400, says)
+		fails(t, await chat.request('GET', `/api/agents/strict/conversation?${query}`), 400, message)
 	fails(t, await chat.request('POST', '/api/agents/strict/session/new', { body: { a: 1 } }), 400, /a is not allowed/)
 	t.strictSame((await gateway.request('GET', '/v1/agents/strict/runs')).body, [])
 	t.equal((await chat.say('strict', { message: big })).status, 200, 'a message of 100 KiB is accepted')

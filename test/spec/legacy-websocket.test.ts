@@ -87,7 +87,7 @@ void t.test('an invalid frame is answered with an error, and more than 16 close 
 	const ada = await make('strict')
 	const { send, next, closed } = await chat.open(ada)
 	const big = 'x'.repeat(100 * 1024)
-	for (const [frame, says] of [
+	for (const [frame, message] of [
 		['', /not JSON/],
 		['{"message":', /not JSON/],
 		['hello', /not JSON/],
@@ -108,7 +108,7 @@ void t.test('an invalid frame is answered with an error, and more than 16 close 
 		send(frame)
 		const error = await next('error', 'done')
 		t.strictSame(Object.keys(error), ['type', 'content'])
-		t.match(error.content, says)
+		t.match(error.content, message)
 	}
 	t.strictSame((await gateway.request('GET', `/v1/agents/${ada}/runs`)).body, [])
 	send({ message: 'still there?' })
@@ -171,10 +171,10 @@ void t.test('a client that disconnects does not stop the run', async (t) => {
 
 void t.test('a refused handshake is answered with an HTTP error of the chat API', async (t) => {
 	const ada = await make('guarded')
-	const refused = (reply: Refused, status: number, says: RegExp): void => {
+	const refused = (reply: Refused, status: number, message: RegExp): void => {
 		t.equal(reply.status, status)
 		t.strictSame(Object.keys(reply.body), ['success', 'error'])
-		t.match(reply.body.error, says)
+		t.match(reply.body.error, message)
 		t.match(reply.headers, { 'content-type': /^application\/json/, connection: 'close' })
 	}
 	const bearer = (value: string) => ({ headers: { authorization: `Bearer ${value}` } })

@@ -70,7 +70,7 @@ void t.test('a stdio server is added, listed, read and removed', async (t) => {
 			`/v1/agents/ada/mcp/${id}${path}`,
 			method === 'PATCH' ? { enabled: true } : undefined,
 		)
-		assertError(t, reply, { status: 404, code: 'not_found', says: /no MCP server/ }, `${method} ${path}`)
+		assertError(t, reply, { status: 404, code: 'not_found', message: /no MCP server/ }, `${method} ${path}`)
 	}
 	await ada.stream.waitFor('mcp.removed')
 	t.strictSame(
@@ -98,7 +98,7 @@ void t.test('an invalid server is refused', async (t) => {
 	await follow(t, gateway, 'cleo')
 	const valid = stdio('own', servers.fixture)
 	const web = { name: 'web', transport: 'sse', url: 'http://127.0.0.1:9/mcp' }
-	const invalid: [body: unknown, path: string, says?: RegExp][] = [
+	const invalid: [body: unknown, path: string, message?: RegExp][] = [
 		[{}, 'name'],
 		[{ ...valid, name: '-own' }, 'name', /begin with a letter/],
 		[{ ...valid, name: 'a b' }, 'name'],
@@ -135,9 +135,14 @@ void t.test('an invalid server is refused', async (t) => {
 		[{ ...web, headers: { 'a b': 'c' } }, 'headers.a b'],
 		[{ ...web, headers: { A: 'b\r\nC: d' } }, 'headers.A'],
 	]
-	for (const [body, path, says] of invalid) {
+	for (const [body, path, message] of invalid) {
 		const reply = await call('POST', '/v1/agents/cleo/mcp', body)
-		assertError(t, reply, { status: 400, code: 'invalid_request', path, ...(says && { says }) }, JSON.stringify(body))
+		assertError(
+			t,
+			reply,
+			{ status: 400, code: 'invalid_request', path, ...(message && { message }) },
+			JSON.stringify(body),
+		)
 	}
 	assertError(t, await call('POST', '/v1/agents/cleo/mcp', { ...web, url: 'http://169.254.169.254/' }), {
 		status: 400,
@@ -146,7 +151,7 @@ void t.test('an invalid server is refused', async (t) => {
 	assertError(t, await call('POST', '/v1/agents/nobody/mcp', valid), {
 		status: 404,
 		code: 'not_found',
-		says: /"nobody"/,
+		message: /"nobody"/,
 	})
 	assertError(t, await call('GET', '/v1/agents/nobody/mcp'), { status: 404, code: 'not_found' })
 	t.strictSame((await call('GET', '/v1/agents/cleo/mcp')).body, [])
@@ -157,12 +162,12 @@ void t.test('concurrent requests add one server per name, and at most mcp.max_pe
 	const same = await Promise.all(Array.from({ length: 5 }, () => dora.call('mcp', stdio('own', servers.fixture))))
 	t.equal(same.filter((reply) => reply.status === 201).length, 1)
 	for (const reply of same.filter((one) => one.status !== 201)) {
-		assertError(t, reply, { status: 409, code: 'already_exists', says: /already has an MCP server "own"/ })
+		assertError(t, reply, { status: 409, code: 'already_exists', message: /already has an MCP server "own"/ })
 	}
 	const more = await Promise.all(['a', 'b', 'c', 'd'].map((name) => dora.call('mcp', stdio(name, servers.fixture))))
 	t.equal(more.filter((reply) => reply.status === 201).length, 2)
 	const full = more.find((one) => one.status !== 201)
-	assertError(t, full as Reply<Answer>, { status: 409, code: 'conflict', says: /mcp\.max_per_agent/ })
+	assertError(t, full as Reply<Answer>, { status: 409, code: 'conflict', message: /mcp\.max_per_agent/ })
 
 	const [first] = (await dora.call('mcp')).body
 	await call('DELETE', `/v1/agents/dora/mcp/${first.id}`)
@@ -180,7 +185,7 @@ void t.test('each route requires its scope', async (t) => {
 		assertError(t, await call('GET', route, undefined, { token: writer }), {
 			status: 403,
 			code: 'forbidden',
-			says: /agents:read/,
+			message: /agents:read/,
 		})
 	}
 	const writes: [string, string, unknown?][] = [
@@ -192,7 +197,7 @@ void t.test('each route requires its scope', async (t) => {
 	]
 	for (const [method, route, body] of writes) {
 		const reply = await call(method, route, body, { token: reader })
-		assertError(t, reply, { status: 403, code: 'forbidden', says: /agents:write/ }, `${method} ${route}`)
+		assertError(t, reply, { status: 403, code: 'forbidden', message: /agents:write/ }, `${method} ${route}`)
 	}
 	t.equal((await call('DELETE', `${path}/${id}`, undefined, { token: writer })).status, 204)
 })
@@ -209,10 +214,10 @@ void t.test('a caller without the scope * can start only listed command lines', 
 		[{ ...listed, env: { TOKEN: 'x' } }, /setting env/],
 		[{ ...stdio('own', servers.fixture, '--listed', '--with-env'), env: { PATH: '/tmp' } }, /setting env/],
 	]
-	for (const [at, [body, says]] of refusals.entries()) {
-		assertError(t, await post(body), { status: 403, code: 'forbidden', says }, JSON.stringify(body))
+	for (const [at, [body, message]] of refusals.entries()) {
+		assertError(t, await post(body), { status: 403, code: 'forbidden', message }, JSON.stringify(body))
 		const { payload } = await fay.stream.waitFor('security.violation', at + 1)
-		t.match(payload, { reason: 'mcp_refused', message: says, transport: 'stdio' })
+		t.match(payload, { reason: 'mcp_refused', message, transport: 'stdio' })
 	}
 	t.match((await post(listed)).body, { status: 'connected' })
 	const withEnv = { ...stdio('with-env', servers.fixture, '--listed', '--with-env'), env: { TOKEN: 'abc' } }
@@ -225,7 +230,7 @@ void t.test('a caller without the scope * can use only public addresses and list
 	const post = (address: string) =>
 		call('POST', '/v1/agents/gil/mcp', { name: 'web', transport: 'http', url: address }, { token })
 	for (const address of [url, url.replace('127.0.0.1', '[::1]'), 'http://10.0.0.1/mcp', 'http://2130706433/']) {
-		assertError(t, await post(address), { status: 403, code: 'forbidden', says: /mcp\.allowed_hosts/ }, address)
+		assertError(t, await post(address), { status: 403, code: 'forbidden', message: /mcp\.allowed_hosts/ }, address)
 	}
 	t.equal((await gil.stream.waitFor('security.violation', 4)).payload.reason, 'mcp_refused')
 	const metadata = await post('http://169.254.169.254/latest/meta-data/')
@@ -249,7 +254,7 @@ void t.test('a server is switched off and on, and restarted', async (t) => {
 	t.strictSame([off.status, off.body.status], [200, 'disabled'])
 	t.notOk(isRunning(second))
 	t.match((await call('GET', path)).body, { pid: null, connected_at: null, status_detail: /switched off/ })
-	assertError(t, await call('POST', `${path}/restart`), { status: 409, code: 'conflict', says: /enabled: true/ })
+	assertError(t, await call('POST', `${path}/restart`), { status: 409, code: 'conflict', message: /enabled: true/ })
 	const on = await call('PATCH', path, { enabled: true })
 	t.strictSame([on.status, on.body.status], [200, 'connected'])
 	assertError(t, await call('PATCH', path, {}), { status: 400, code: 'invalid_request', path: 'enabled' })

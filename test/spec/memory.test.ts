@@ -129,7 +129,7 @@ void t.test('an operator stores, lists and deletes memories, page by page', asyn
 
 	const path = `/v1/agents/owner/memory/${first.body.id}`
 	t.equal((await gateway.request('DELETE', path)).status, 204)
-	assertError(t, await gateway.request('DELETE', path), { status: 404, code: 'not_found', says: /has no memory/ })
+	assertError(t, await gateway.request('DELETE', path), { status: 404, code: 'not_found', message: /has no memory/ })
 	t.equal((await read('')).memories.length, 4)
 	t.notOk((await search('owner', 'Mill House')).body.some(({ id }: { id: string }) => id === first.body.id))
 })
@@ -269,7 +269,12 @@ void t.test('each operation requires its scope', async (t) => {
 		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
 		const call = (token: string): Promise<Reply<Answer>> =>
 			gateway.request(method, `/v1/agents/guarded/${path}`, { token, ...(body && { body }) })
-		assertError(t, await call(wrong), { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		assertError(
+			t,
+			await call(wrong),
+			{ status: 403, code: 'forbidden', message: new RegExp(scope) },
+			`${method} ${path}`,
+		)
 		t.ok((await call(right)).status < 300, `${method} ${path} with ${scope}`)
 	}
 })
@@ -285,7 +290,7 @@ void t.test('concurrent requests do not exceed memory.max_per_agent', async (t) 
 	)
 	t.equal(stored.filter(({ status }) => status === 201).length, 3)
 	const over = stored.find(({ status }) => status !== 201) as Reply<Answer>
-	assertError(t, over, { status: 409, code: 'conflict', says: /memory\.max_per_agent is 3/ })
+	assertError(t, over, { status: 409, code: 'conflict', message: /memory\.max_per_agent is 3/ })
 	const id = stored.find(({ status }) => status === 201)?.body.id
 	t.equal((await small.request('DELETE', `/v1/agents/full/memory/${id}`)).status, 204)
 	const room = await small.request('POST', '/v1/agents/full/memory', { body: { content: 'There is room again.' } })

@@ -14,7 +14,7 @@ const loop = openLoop()
 const gateway = await startGateway({ config, files: loopFiles() })
 t.teardown(() => gateway.stop())
 
-const invalid = { status: 400, code: 'pairing_invalid', says: /wrong, used or expired/ }
+const invalid = { status: 400, code: 'pairing_invalid', message: /wrong, used or expired/ }
 let channels = 0
 
 function call(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Reply<Answer>> {
@@ -114,7 +114,7 @@ void t.test('a request with neither form, both forms or an invalid field is refu
 	const { id, bound } = await newChannel()
 	await agent('rows')
 	const valid = { agent_id: 'rows', channel_id: id, external_chat_id: '7' }
-	for (const [body, path, says] of [
+	for (const [body, path, message] of [
 		[{}, '', /either pairing_code, or/],
 		[{ agent_id: 'rows' }, 'channel_id', /missing/],
 		[{ agent_id: 'rows', channel_id: id }, 'external_chat_id', /missing/],
@@ -140,16 +140,16 @@ void t.test('a request with neither form, both forms or an invalid field is refu
 		assertError(
 			t,
 			await call('POST', '/v1/channels/pair', body),
-			{ status: 400, code: 'invalid_request', says, path },
+			{ status: 400, code: 'invalid_request', message, path },
 			JSON.stringify(body).slice(0, 80),
 		)
-	for (const [body, says] of [
+	for (const [body, message] of [
 		[{ ...valid, agent_id: 'nobody' }, /no agent "nobody"/],
 		[{ ...valid, channel_id: 'nothing' }, /no channel "nothing"/],
 		[{ ...valid, channel_id: '\0' }, /no channel/],
 		[{ pairing_code: '7K3N9QXM', agent_id: 'nobody' }, /no agent "nobody"/],
 	] as const)
-		assertError(t, await call('POST', '/v1/channels/pair', body), { status: 404, code: 'not_found', says })
+		assertError(t, await call('POST', '/v1/channels/pair', body), { status: 404, code: 'not_found', message })
 	t.strictSame(await bound(), [])
 })
 
@@ -165,7 +165,7 @@ void t.test('a chat is bound to one agent, even if several agents request it con
 		assertError(t, reply, {
 			status: 409,
 			code: 'already_exists',
-			says: new RegExp(`bound to agent "${won?.body.agent_id}"`),
+			message: new RegExp(`bound to agent "${won?.body.agent_id}"`),
 		})
 	t.strictSame(
 		(await bound()).map((one) => one.agent_id),
@@ -189,7 +189,7 @@ void t.test('a channel has at most channels.max_bindings, and a deletion frees a
 	const replies = await Promise.all(Array.from({ length: 64 }, (_, n) => pair(n)))
 	t.equal(replies.filter(({ status }) => status === 201).length, 60)
 	for (const reply of replies.filter(({ status }) => status !== 201))
-		assertError(t, reply, { status: 409, code: 'conflict', says: /max_bindings/ })
+		assertError(t, reply, { status: 409, code: 'conflict', message: /max_bindings/ })
 	const all = await bound()
 	t.equal(all.length, 60)
 	await call('DELETE', `/v1/channels/${id}/bindings/${all[0].binding_id}`)
@@ -293,8 +293,8 @@ void t.test('agent_id defaults to that of the channel or the only agent, and is 
 	const plain = await newChannel({}, own)
 	const preset = await newChannel({ agent_id: 'preset' }, own)
 	const pair = await newCaller(own)
-	const needsAgent = (reply: Reply<Answer>, says: RegExp) =>
-		assertError(t, reply, { status: 400, code: 'invalid_request', path: 'agent_id', says })
+	const needsAgent = (reply: Reply<Answer>, message: RegExp) =>
+		assertError(t, reply, { status: 400, code: 'invalid_request', path: 'agent_id', message })
 
 	const code = await plain.code('1')
 	needsAgent(await pair({ pairing_code: code }), /no agent yet/)
@@ -324,7 +324,7 @@ void t.test('after five wrong codes a caller gets 429, even with the right code;
 	t.equal(replies.filter(({ status }) => status === 400).length, 5)
 	const locked = replies.filter(({ status }) => status !== 400)
 	for (const reply of [...locked, await guesser({ pairing_code, agent_id: 'guarded' })]) {
-		assertError(t, reply, { status: 429, code: 'rate_limited', says: /wait \d+ s/ })
+		assertError(t, reply, { status: 429, code: 'rate_limited', message: /wait \d+ s/ })
 		const seconds = Number(reply.headers.get('retry-after'))
 		t.ok(seconds >= 1 && seconds <= 60, `Retry-After: ${seconds}`)
 	}

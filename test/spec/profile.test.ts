@@ -63,7 +63,7 @@ void t.test('a profile has at most 2,048 bytes, and one of two concurrent writes
 	assertError(t, await write('limits', { content: 'a'.repeat(2049) }), {
 		status: 400,
 		code: 'invalid_request',
-		says: /at most 2,048 bytes/,
+		message: /at most 2,048 bytes/,
 	})
 	const both = await Promise.all(['Cats.', 'Dogs.'].map((content) => write('limits', { content, expected_version: 1 })))
 	t.strictSame(
@@ -73,7 +73,7 @@ void t.test('a profile has at most 2,048 bytes, and one of two concurrent writes
 	assertError(t, await write('limits', { content: 'Birds.', expected_version: 1 }), {
 		status: 409,
 		code: 'conflict',
-		says: /version 2, not 1/,
+		message: /version 2, not 1/,
 	})
 	assertError(t, await read('nobody'), { status: 404, code: 'not_found' })
 })

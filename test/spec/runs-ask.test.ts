@@ -189,7 +189,7 @@ void t.test('a call that ends without its answer withdraws the question', async 
 	assertError(t, await answer(ada, question_id, 'late'), {
 		status: 409,
 		code: 'conflict',
-		says: /withdrawn with the call/,
+		message: /withdrawn with the call/,
 	})
 })
 
@@ -218,7 +218,7 @@ void t.test('a question expires, and the call can continue without an answer', a
 	assertError(t, await answer(ada, question_id, 'late'), {
 		status: 409,
 		code: 'conflict',
-		says: /not answered in time/,
+		message: /not answered in time/,
 	})
 })
 
@@ -262,7 +262,7 @@ for (const how of ['stopped', 'killed'] as const) {
 			// The run may have ended before the stream was open.
 			const interrupted = await endedRun(second.url, once)
 			t.match(interrupted, { status: 'completed', answer: /tool_interrupted|nothing waits for the answer/ })
-			assertError(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /withdrawn/ })
+			assertError(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', message: /withdrawn/ })
 
 			const openOf = (agent: Followed) =>
 				eventually(
@@ -274,7 +274,7 @@ for (const how of ['stopped', 'killed'] as const) {
 			t.match(open, [{ question: 'Again?', run_id: again }])
 			const { question_id } = open[0]
 			t.not(question_id, old)
-			assertError(t, await answer(ada, old, 'x'), { status: 409, code: 'conflict', says: /withdrawn .*is repeated/ })
+			assertError(t, await answer(ada, old, 'x'), { status: 409, code: 'conflict', message: /withdrawn .*is repeated/ })
 			t.equal((await answer(ada, question_id, 'yes')).status, 200)
 			await ada.ended(again)
 			t.match(await ada.read(again), { status: 'completed', answer: /yes/ })

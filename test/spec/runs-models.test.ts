@@ -252,19 +252,19 @@ void t.test('a failing model fails the run with the message of the server', asyn
 	] as const
 	// In parallel, since the gateway waits before each retry.
 	await Promise.all(
-		cases.map(async ([prompt, code, says, retries, provider]) => {
+		cases.map(async ([prompt, code, message, retries, provider]) => {
 			const name = prompt.replaceAll(' ', '-')
 			const ada = await follow(t, gateway, name, { config: { provider } })
 			const run_id = await ada.start(prompt)
 			const failed = await ada.ended(run_id)
-			t.match(failed.payload, { code, error: says, usage: { input_tokens: 0, output_tokens: 0 } }, prompt)
+			t.match(failed.payload, { code, error: message, usage: { input_tokens: 0, output_tokens: 0 } }, prompt)
 			const types = ada.typesOf(run_id)
 			t.notOk(types.includes('message.assistant'), prompt)
 			t.equal(types.at(-1), 'run.failed', prompt)
 			const retried = ada.eventsOf(run_id).filter((event) => event.event_type === 'model.retry')
 			if (retries !== null) t.equal(retried.length, retries, prompt)
 			for (const { payload } of retried) t.match(payload, { provider, code, delay_ms: Number, attempt: Number }, prompt)
-			t.match(await ada.read(run_id), { status: 'failed', answer: null, error: { code, message: says } }, prompt)
+			t.match(await ada.read(run_id), { status: 'failed', answer: null, error: { code, message } }, prompt)
 			t.match((await ada.call('history')).body, [{ role: 'user', content: prompt }], prompt)
 			t.notMatch(JSON.stringify(ada.stream.events), /sk-test/, 'no event contains the key')
 		}),
@@ -317,7 +317,7 @@ void t.test('a fallback provider of the agent answers if the first one fails', a
 })
 
 void t.test('an unknown provider fails the run, and the error names the setting', async (t) => {
-	for (const [name, config, says] of [
+	for (const [name, config, message] of [
 		[
 			'astray',
 			{ provider: 'nowhere' },
@@ -328,7 +328,7 @@ void t.test('an unknown provider fails the run, and the error names the setting'
 	] as const) {
 		const ada = await follow(t, gateway, name, { config })
 		const run_id = await ada.start('Hello.')
-		t.match((await ada.ended(run_id)).payload, { code: 'provider_unknown', error: says }, name)
+		t.match((await ada.ended(run_id)).payload, { code: 'provider_unknown', error: message }, name)
 		t.match(await ada.read(run_id), { status: 'failed', error: { code: 'provider_unknown' } }, name)
 	}
 })

@@ -116,7 +116,7 @@ void t.test('an agent has no access to the questions of another one', async (t) 
 	const { run_id, question_id } = await pause(ada, ask('Mine?'))
 	t.strictSame((await bob.call('questions')).body, [])
 	const wrong = await bob.call(`ask-responses/${question_id}`, { answer: 'x' })
-	assertError(t, wrong, { status: 404, code: 'not_found', says: /no question .*questions lists the open ones/ })
+	assertError(t, wrong, { status: 404, code: 'not_found', message: /no question .*questions lists the open ones/ })
 	t.equal((await ada.read(run_id)).status, 'paused')
 })
 
@@ -128,7 +128,7 @@ void t.test('a question is answered once', async (t) => {
 	t.equal(replies.filter((reply) => reply.status === 200).length, 1)
 	const accepted = replies.findIndex((reply) => reply.status === 200)
 	for (const reply of replies.filter((one) => one.status !== 200))
-		assertError(t, reply, { status: 409, code: 'already_answered', says: /was answered at \d{4}-/ })
+		assertError(t, reply, { status: 409, code: 'already_answered', message: /was answered at \d{4}-/ })
 	await ada.ended(run_id)
 	assertError(t, await answer('later'), { status: 409, code: 'already_answered' }, 'after the end of the run too')
 	t.equal((await ada.heard(run_id, 'question.answered')).payload.answer, `answer ${accepted}`)
@@ -139,7 +139,7 @@ void t.test('an invalid answer is refused, and the question stays open', async (
 	const ada = await follow(t, gateway, 'strict')
 	const { run_id, question_id } = await pause(ada, ask('Well?'))
 	const path = `ask-responses/${question_id}`
-	for (const [body, field, says] of [
+	for (const [body, field, message] of [
 		[{}, 'answer', /answer is required/],
 		[{ answer: 7 }, 'answer', /answer must be a string/],
 		[{ answer: null }, 'answer', /answer must be a string/],
@@ -152,10 +152,10 @@ void t.test('an invalid answer is refused, and the question stays open', async (
 		assertError(
 			t,
 			await ada.call(path, body),
-			{ status: 400, code: 'invalid_request', path: field, says },
+			{ status: 400, code: 'invalid_request', path: field, message },
 			String(body),
 		)
-	assertError(t, await ada.call(path, '{"answer":'), { status: 400, code: 'invalid_request', says: /JSON/ })
+	assertError(t, await ada.call(path, '{"answer":'), { status: 400, code: 'invalid_request', message: /JSON/ })
 	assertError(t, await ada.call(path, ''), { status: 400, code: 'invalid_request' }, 'an empty body')
 	const bare = await gateway.request('POST', `/v1/agents/strict/${path}`)
 	assertError(t, bare, { status: 400, code: 'invalid_request' }, 'no body')
@@ -196,7 +196,7 @@ void t.test('once run.paused has arrived, the run is read as paused', async (t) 
 
 void t.test('invalid arguments of ask do not pause the run', async (t) => {
 	const ada = await follow(t, gateway, 'clumsy')
-	for (const [args, says] of [
+	for (const [args, message] of [
 		['{}', /"question" is required/],
 		['{"question":""}', /not allowed to be empty/],
 		['{"question":7}', /must be a string/],
@@ -207,7 +207,7 @@ void t.test('invalid arguments of ask do not pause the run', async (t) => {
 	] as const) {
 		const run_id = await ada.complete(`/tool ask ${args}`)
 		const { payload } = await ada.heard(run_id, 'primitive.failed')
-		t.match(payload, { primitive: 'ask', code: 'invalid_arguments', message: says }, args)
+		t.match(payload, { primitive: 'ask', code: 'invalid_arguments', message }, args)
 		t.notOk(ada.typesOf(run_id).includes('run.paused'))
 	}
 })
@@ -234,7 +234,7 @@ void t.test('a call of a primitive emits events at its start and its end', async
 
 void t.test('a failed call is reported to the model, and the run continues', async (t) => {
 	const ada = await follow(t, gateway, 'failing')
-	for (const [line, code, says] of [
+	for (const [line, code, message] of [
 		['/tool nothing.here {}', 'tool_unknown', /there is no tool "nothing.here"; there are: .*memory.stm_read/],
 		['/tool memory.stm_write {"key":"a"}', 'invalid_arguments', /"value" is required/],
 		['/tool memory.stm_write {"key":"__proto__","value":1}', 'invalid_arguments', /"key"/],
@@ -242,7 +242,7 @@ void t.test('a failed call is reported to the model, and the run continues', asy
 	] as const) {
 		const run_id = await ada.complete(line)
 		const { payload } = await ada.heard(run_id, 'primitive.failed')
-		t.match(payload, { call_id: String, code, message: says }, line.slice(0, 60))
+		t.match(payload, { call_id: String, code, message }, line.slice(0, 60))
 		t.notOk(ada.typesOf(run_id).includes('primitive.result'))
 		t.match(await ada.read(run_id), { status: 'completed', error: null, answer: new RegExp(code) })
 	}

@@ -115,7 +115,7 @@ void t.test('the waiting runs of one agent and of all agents are limited', async
 	assertError(t, await startRun('ada'), {
 		status: 429,
 		code: 'queue_full',
-		says: /2 runs of this agent wait already.*runs\.max_waiting_per_agent/,
+		message: /2 runs of this agent wait already.*runs\.max_waiting_per_agent/,
 	})
 	replies.push(...(await startInOrder(gateway, 'bob', 'b1')))
 	await model.called('b1')
@@ -124,7 +124,7 @@ void t.test('the waiting runs of one agent and of all agents are limited', async
 	assertError(t, await startRun('cleo'), {
 		status: 429,
 		code: 'queue_full',
-		says: /3 runs of all agents wait for a thread already.*runs\.max_waiting_total/,
+		message: /3 runs of all agents wait for a thread already.*runs\.max_waiting_total/,
 	})
 	for (const prompt of ['a1', 'a2', 'b1', 'a3', 'a4', 'b2']) (await model.called(prompt)).answer('Done.')
 	await Promise.all(replies)
@@ -135,8 +135,12 @@ void t.test('agents.max_agents limits the number of agents', async (t) => {
 	const { gateway } = await start(t, 'agents: {max_agents: 2}\n')
 	const create = (name: string) => gateway.request('POST', '/v1/agents', { body: { name } })
 	t.strictSame([(await create('ada')).status, (await create('bob')).status], [201, 201])
-	assertError(t, await create('cleo'), { status: 409, code: 'conflict', says: /2 agents already.*agents\.max_agents/ })
-	assertError(t, await create('bob'), { status: 409, code: 'already_exists', says: /bob/ })
+	assertError(t, await create('cleo'), {
+		status: 409,
+		code: 'conflict',
+		message: /2 agents already.*agents\.max_agents/,
+	})
+	assertError(t, await create('bob'), { status: 409, code: 'already_exists', message: /bob/ })
 	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status < 300, true)
 	t.equal((await create('cleo')).status, 201)
 })

@@ -131,7 +131,7 @@ void t.test('runs.max_waiting limits the waiting runs of a conversation', async 
 	await ada.start('a2')
 	await ada.start('a3')
 	const reply = await ada.call('runs', { prompt: 'a4' })
-	assertError(t, reply, { status: 429, code: 'queue_full', says: /2 runs wait .*stop the agent/ })
+	assertError(t, reply, { status: 429, code: 'queue_full', message: /2 runs wait .*stop the agent/ })
 	t.match(reply.headers.get('retry-after'), /^[1-9]\d*$/)
 	t.equal((await ada.call('runs')).body.length, 3, 'a refused run is not listed')
 	await bob.start('b1')
@@ -217,7 +217,7 @@ void t.test('a stop stops paused runs and the runs behind them', async (t) => {
 	t.equal(ada.typesOf(paused).at(-1), 'run.stopped')
 	t.strictSame((await ada.call('questions')).body, [])
 	const late = await ada.call(`ask-responses/${question_id}`, { answer: 'yes' })
-	assertError(t, late, { status: 409, code: 'conflict', says: /has ended/ })
+	assertError(t, late, { status: 409, code: 'conflict', message: /has ended/ })
 	await ada.complete('Hello again.')
 })
 
@@ -255,8 +255,8 @@ void t.test('a stop without runs succeeds, and accepts no parameters', async (t)
 	t.strictSame((await ada.call('stop', {})).body, { agent: 'ada', status: 'stopped' })
 	t.equal((await gateway.request('POST', '/v1/agents/ada/stop')).status, 200)
 	const reply = await ada.call('stop', { force: true })
-	assertError(t, reply, { status: 400, code: 'invalid_request', path: 'force', says: /force is not allowed/ })
-	assertError(t, await ada.call('stop', '{'), { status: 400, code: 'invalid_request', says: /JSON/ })
+	assertError(t, reply, { status: 400, code: 'invalid_request', path: 'force', message: /force is not allowed/ })
+	assertError(t, await ada.call('stop', '{'), { status: 400, code: 'invalid_request', message: /JSON/ })
 })
 
 void t.test('a cancel stops one run, and the runs behind it continue', async (t) => {
@@ -289,7 +289,7 @@ void t.test('a cancel stops one run, and the runs behind it continue', async (t)
 		assertError(t, await cancel(run), {
 			status: 409,
 			code: 'conflict',
-			says: new RegExp(`has ended already: ${status}`),
+			message: new RegExp(`has ended already: ${status}`),
 		})
 	assertError(t, await cancel('01890000-0000-7000-8000-000000000000'), { status: 404, code: 'not_found' })
 	assertError(t, await cancel(third, { why: 'x' }), { status: 400, code: 'invalid_request', path: 'why' })

@@ -162,7 +162,7 @@ void t.test('invalid queries of runs are refused', async (t) => {
 	] as const)
 		assertError(t, await ada.call(`runs?${query}`), { status: 400, code: 'invalid_request', path }, query)
 	const unknown = await gateway.request('GET', '/v1/runs/01890000-0000-7000-8000-000000000000')
-	assertError(t, unknown, { status: 404, code: 'not_found', says: /there is no run/ })
+	assertError(t, unknown, { status: 404, code: 'not_found', message: /there is no run/ })
 	for (const id of ['nothing', '%00', '%ff', '%E2%82%AC', '..%2f', 'x'.repeat(65)]) {
 		const { status, body } = await gateway.request('GET', `/v1/runs/${id}`)
 		t.ok(status >= 400 && status < 500 && body.message, `${id}: ${status}`)
@@ -171,7 +171,7 @@ void t.test('invalid queries of runs are refused', async (t) => {
 
 void t.test('an invalid prompt is refused with the reason', async (t) => {
 	const ada = await follow(t, gateway, 'bad-prompts')
-	for (const [body, path, says] of [
+	for (const [body, path, message] of [
 		[{}, 'prompt', /prompt is required/],
 		[{ prompt: '' }, 'prompt', /prompt is not allowed to be empty/],
 		[{ prompt: 7 }, 'prompt', /prompt must be a string/],
@@ -184,9 +184,9 @@ void t.test('an invalid prompt is refused with the reason', async (t) => {
 		['[]', '', /object/],
 		['"Hello."', '', /object/],
 	] as const)
-		assertError(t, await ada.call('runs', body), { status: 400, code: 'invalid_request', path, says }, String(body))
+		assertError(t, await ada.call('runs', body), { status: 400, code: 'invalid_request', path, message }, String(body))
 	for (const text of ['{', 'Hello.', '{"prompt":"x"'])
-		assertError(t, await ada.call('runs', text), { status: 400, code: 'invalid_request', says: /JSON/ }, text)
+		assertError(t, await ada.call('runs', text), { status: 400, code: 'invalid_request', message: /JSON/ }, text)
 	assertError(t, await ada.call('runs', ''), { status: 400, code: 'invalid_request' }, 'no body')
 	const huge = { prompt: 'x'.repeat(1024 * 1024) }
 	assertError(t, await ada.call('runs', huge), { status: 413, code: 'payload_too_large' })
@@ -216,7 +216,12 @@ void t.test('an unknown agent is 404 on every path of runs', async (t) => {
 	] as const) {
 		for (const name of ['nobody', 'constructor', '__proto__', '%F0%9F%98%80']) {
 			const reply = await gateway.request(method, `/v1/agents/${name}/${path}`, body ? { body } : {})
-			assertError(t, reply, { status: 404, code: 'not_found', says: /there is no agent/ }, `${method} ${name}/${path}`)
+			assertError(
+				t,
+				reply,
+				{ status: 404, code: 'not_found', message: /there is no agent/ },
+				`${method} ${name}/${path}`,
+			)
 		}
 		for (const name of ['%00', 'x'.repeat(65), '%ff']) {
 			const { status } = await gateway.request(method, `/v1/agents/${name}/${path}`, body ? { body } : {})
@@ -238,7 +243,7 @@ void t.test('the same idempotency key returns the same run', async (t) => {
 	t.strictSame((await post('once', 'Hello.', 'key-1')).body, first.body, 'also after its end')
 
 	const other = await post('once', 'Something else.', 'key-1')
-	assertError(t, other, { status: 409, code: 'idempotency_mismatch', says: /another body.*new key/ })
+	assertError(t, other, { status: 409, code: 'idempotency_mismatch', message: /another body.*new key/ })
 	const second = await post('once', 'Hello.', 'key-2')
 	t.not(second.body.run_id, first.body.run_id)
 	await ada.ended(second.body.run_id)
@@ -379,7 +384,7 @@ void t.test('each operation requires its scope', async (t) => {
 	] as const) {
 		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
 		const reply = await gateway.request(method, path, { token: wrong, ...(body && { body }) })
-		assertError(t, reply, { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		assertError(t, reply, { status: 403, code: 'forbidden', message: new RegExp(scope) }, `${method} ${path}`)
 		const allowed = await gateway.request(method, path, { token: right, ...(body && { body }) })
 		t.not(allowed.status, 403, `${method} ${path} with ${scope}`)
 	}

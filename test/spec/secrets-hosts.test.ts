@@ -67,7 +67,7 @@ void t.test('invalid hosts are rejected', async (t) => {
 	for (const hosts of [[], many, ['a.example', 'A.example'], 'a.example', null])
 		t.equal((await grant('wrong', { secret_id: 'BOUND', hosts })).status, 400, JSON.stringify(hosts))
 	const both = await grant('wrong', { secret_id: 'BOUND', hosts: ['a.example'], reveal: true })
-	assertError(t, both, { status: 400, code: 'invalid_request', path: 'hosts', says: /with reveal/ })
+	assertError(t, both, { status: 400, code: 'invalid_request', path: 'hosts', message: /with reveal/ })
 	t.strictSame((await gateway.request('GET', '/v1/vault/grants?agent_id=wrong')).body, [])
 })
 

@@ -49,9 +49,9 @@ const references: [what: string, fields: object, place: RegExp][] = [
 void t.test('a reference in the settings of an MCP server requires vault:write', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	await grant('ada', 'KEY')
-	for (const [what, body, says] of references) {
+	for (const [what, body, message] of references) {
 		const reply = await gateway.request('POST', '/v1/agents/ada/mcp', { token: withoutVault, body })
-		assertError(t, reply, { status: 403, code: 'forbidden', says }, what)
+		assertError(t, reply, { status: 403, code: 'forbidden', message }, what)
 	}
 	t.strictSame((await ada.call('mcp')).body, [], 'no server is stored')
 	t.strictSame(web.arrived, [], 'no request is sent')
@@ -87,12 +87,12 @@ void t.test('a secret value is rejected in a field that is stored unencrypted', 
 		status: 400,
 		code: 'invalid_request',
 		path: 'args',
-		says: /^args contains .*\{\{secret:NAME\}\}/,
+		message: /^args contains .*\{\{secret:NAME\}\}/,
 	}
 	await eva.complete('/tool vault_read {"name":"PLAIN"}')
 	assertError(t, await gateway.request('POST', '/v1/agents/eva/mcp', { body: program }), inArguments)
 	const address = http('h', { url: web.at('localhost', `/mcp?key=${encodeURIComponent(value)}`) })
-	const inAddress = { ...inArguments, path: 'url', says: /^url contains/ }
+	const inAddress = { ...inArguments, path: 'url', message: /^url contains/ }
 	assertError(t, await gateway.request('POST', '/v1/agents/eva/mcp', { body: address }), inAddress)
 	t.strictSame((await eva.call('mcp')).body, [])
 	const sealed = { ...stdio('i', servers.fixture), env: { LEVEL: value } }
@@ -141,14 +141,14 @@ void t.test('approving a program that gets secrets requires vault:write', async 
 		(await gateway.request('GET', `/v1/agents/cleo/skills/${id}`)).body.digest
 	const approve = async (id: string, token: string): Promise<Answer> =>
 		gateway.request('POST', `/v1/agents/cleo/skills/${id}/approve`, { token, body: { digest: await digestOf(id) } })
-	const says = /"taker" gets secrets \(KEY\).*vault:write or \*/
-	assertError(t, await approve(program.id, withoutVault), { status: 403, code: 'forbidden', says }, 'by its digest')
+	const message = /"taker" gets secrets \(KEY\).*vault:write or \*/
+	assertError(t, await approve(program.id, withoutVault), { status: 403, code: 'forbidden', message }, 'by its digest')
 	const approved_skills = [harmless.id, program.id]
 	const patched = await gateway.request('PATCH', '/v1/agents/cleo', {
 		token: withoutVault,
 		body: { config: { approved_skills } },
 	})
-	assertError(t, patched, { status: 403, code: 'forbidden', says }, 'by the config')
+	assertError(t, patched, { status: 403, code: 'forbidden', message }, 'by the config')
 	const listed = (await gateway.request('GET', '/v1/agents/cleo/skills')).body
 	t.strictSame([...new Set(listed.map((one: Answer) => one.status))], ['quarantined'], 'no skill is approved')
 	t.equal((await approve(harmless.id, withoutVault)).status, 200)

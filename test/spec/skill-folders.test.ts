@@ -162,9 +162,9 @@ void t.test('an ambiguous archive, or one with a path outside its folder, is rej
 		['no document', [{ name: 'README.md', content: 'x' }], /no SKILL\.md/],
 		['a document that is a link', [{ name: 'SKILL.md', type: '2', target: 'other.md' }], /no SKILL\.md/],
 	]
-	for (const [what, files, says] of cases) {
-		assertError(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says }, what)
-		assertError(t, await sendTar(agent, files), { status: 400, code: 'skill_invalid', says }, what)
+	for (const [what, files, message] of cases) {
+		assertError(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', message }, what)
+		assertError(t, await sendTar(agent, files), { status: 400, code: 'skill_invalid', message }, what)
 	}
 	const zips: [ArchiveFile[], RegExp][] = [
 		[[document(), { name: 'a', content: zeros, size: 10 }], /too many bytes|more than 8|not match|inconsistent/i],
@@ -172,8 +172,8 @@ void t.test('an ambiguous archive, or one with a path outside its folder, is rej
 		[[document(), { name: 'a', content: 'abc', crc: 1 }], /checksum/],
 		[[document(), { name: 'a', content: 'abc', encrypted: true }], /encrypted/],
 	]
-	for (const [files, says] of zips)
-		assertError(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', says })
+	for (const [files, message] of zips)
+		assertError(t, await sendZip(agent, files), { status: 400, code: 'skill_invalid', message })
 	const good = [document(), { name: 'a.md', content: 'x'.repeat(5_000) }]
 	const tarBomb = gzipSync(Buffer.concat([tarOf(good).subarray(0, 2048), Buffer.alloc(300 * 1024 * 1024)]), {
 		level: 1,
@@ -239,7 +239,7 @@ void t.test('the path selects one of several skills in an archive', async (t) =>
 	assertError(t, several, {
 		status: 400,
 		code: 'skill_ambiguous',
-		says: /name one with path: skills\/one, skills\/two/,
+		message: /name one with path: skills\/one, skills\/two/,
 	})
 	t.strictSame(
 		several.body.errors.map((one: Answer) => one.path),
@@ -258,12 +258,12 @@ void t.test('the path selects one of several skills in an archive', async (t) =>
 	assertError(t, await sendZip(agent, files, 'skills/three'), {
 		status: 400,
 		code: 'skill_invalid',
-		says: /no SKILL\.md in "skills\/three"/,
+		message: /no SKILL\.md in "skills\/three"/,
 	})
 	assertError(t, await sendZip(agent, files, '../skills/one'), {
 		status: 400,
 		code: 'skill_invalid',
-		says: /leads out/,
+		message: /leads out/,
 	})
 })
 
@@ -448,14 +448,14 @@ void t.test('a URL may be that of an archive, or of the page of a folder', async
 		const { files, source } = await review(agent, body.id)
 		t.match([files.length, source], [2, { kind: 'url', url: base + path }])
 	}
-	for (const [path, says, code = 'invalid_request'] of [
+	for (const [path, message, code = 'invalid_request'] of [
 		['/team/tools/-/tree/v1', /2 skills here/, 'skill_ambiguous'],
 		['/text.zip', /is declared as text/],
 		['/long.md', /more than 262144 bytes/],
 		['/not.zip', /neither a zip nor/],
 		['/page', /text\/html/],
 	] as const)
-		assertError(t, await from(path), { status: 400, code, says })
+		assertError(t, await from(path), { status: 400, code, message })
 })
 
 void t.test('files in a request follow the same rules, and the skills of an agent have a size limit', async (t) => {
@@ -467,12 +467,12 @@ void t.test('files in a request follow the same rules, and the skills of an agen
 	assertError(t, await post([skill, { path: '../a', content: '' }]), {
 		status: 400,
 		code: 'skill_invalid',
-		says: /leads out/,
+		message: /leads out/,
 	})
 	assertError(t, await post([skill, { path: 'a' }]), {
 		status: 400,
 		code: 'invalid_request',
-		says: /content or base64/,
+		message: /content or base64/,
 	})
 	assertError(t, await post([skill, { path: 'a', base64: '!' }]), {
 		status: 400,
@@ -488,12 +488,12 @@ void t.test('files in a request follow the same rules, and the skills of an agen
 	assertError(t, await call('POST', path, { content: text, path: 'a' }), {
 		status: 400,
 		code: 'invalid_request',
-		says: /path goes with/,
+		message: /path goes with/,
 	})
 	assertError(t, await call('POST', path, { content: `${text}\uD800` }), { status: 400, code: 'skill_invalid' })
 	const large = { path: 'a.bin', base64: Buffer.alloc(6 * 1024 * 1024).toString('base64') }
 	t.equal((await post([skill, large])).status, 201)
-	assertError(t, await post([skill, large]), { status: 409, code: 'conflict', says: /max_mib_per_agent allows 10/ })
+	assertError(t, await post([skill, large]), { status: 409, code: 'conflict', message: /max_mib_per_agent allows 10/ })
 	const [{ id }] = (await call('GET', `/v1/agents/${agent}/skills`)).body
 	await call('DELETE', `/v1/agents/${agent}/skills/${id}`)
 	t.equal((await post([skill, large])).status, 201)

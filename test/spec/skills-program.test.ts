@@ -46,7 +46,7 @@ void t.test('the review returns the program, character for character', async (t)
 
 void t.test('a document with a second or hidden program is rejected', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
-	for (const [what, body, says] of [
+	for (const [what, body, message] of [
 		['pre', `<pre>\n${HIDDEN}</pre>\n\n${PROGRAM}`, /line 6: HTML can hide a program.*remove <pre>/],
 		['details', `<details hidden>\n\n${HIDDEN}\n</details>\n\n${PROGRAM}`, /line 6: HTML .*<details hidden>/],
 		['script', `<script>\n${HIDDEN}</script>\n\n${PROGRAM}`, /line 6: HTML .*<script>/],
@@ -56,7 +56,7 @@ void t.test('a document with a second or hidden program is rejected', async (t) 
 		['a list', `- ${HIDDEN.trim().replaceAll('\n', '\n  ')}\n`, /line 6: the program is in a list.*left margin/],
 	] as const) {
 		const reply = await bea.call('skills/install', { content: text('spy', body) })
-		assertError(t, reply, { status: 400, code: 'skill_invalid', says }, what)
+		assertError(t, reply, { status: 400, code: 'skill_invalid', message }, what)
 	}
 	t.strictSame((await bea.call('skills')).body, [])
 })
@@ -123,7 +123,7 @@ void t.test('skills of version 0.1.0 keep working, or are reported with what to 
 			findings: [{ rule: 'unreadable', severity: 'high', message: /line 10: .*keep one/ }],
 		})
 		const approved = await ada.call(`skills/${list[1].id}/approve`, { digest: body.digest })
-		assertError(t, approved, { status: 400, code: 'skill_invalid', says: /line 10/ })
+		assertError(t, approved, { status: 400, code: 'skill_invalid', message: /line 10/ })
 	})
 })
 
@@ -143,8 +143,8 @@ void t.test('application/octet-stream is accepted only for a URL whose path ends
 		assertError(
 			t,
 			await install(path),
-			{ status: 400, code: 'invalid_request', path: 'url', says: /application\/octet-stream/ },
+			{ status: 400, code: 'invalid_request', path: 'url', message: /application\/octet-stream/ },
 			path,
 		)
-	assertError(t, await install('/binary.md'), { status: 400, code: 'skill_invalid', says: /not UTF-8/ })
+	assertError(t, await install('/binary.md'), { status: 400, code: 'skill_invalid', message: /not UTF-8/ })
 })

@@ -45,10 +45,10 @@ async function failsWith(
 	agent: Followed,
 	name: string,
 	code: string,
-	says: RegExp,
+	message: RegExp,
 	args: object = {},
 ): Promise<void> {
-	t.match((await use(agent, name, args)).end.payload, { code, message: says }, name)
+	t.match((await use(agent, name, args)).end.payload, { code, message }, name)
 }
 
 void t.test('a skill without a program returns its instructions', async (t) => {

@@ -125,10 +125,14 @@ void t.test('the numbers of quarantined revisions and of skills per agent are li
 	const waiting: Answer[] = []
 	for (let n = 0; n < 10; n++) waiting.push(await installSkill(gateway, agent, skillText('again', `Text ${n}.`)))
 	const eleventh = await call('POST', `/v1/agents/${agent}/skills/install`, { content: skillText('again', 'Text.') })
-	assertError(t, eleventh, { status: 409, code: 'conflict', says: new RegExp(`remove one of them.*${waiting[0].id}`) })
+	assertError(t, eleventh, {
+		status: 409,
+		code: 'conflict',
+		message: new RegExp(`remove one of them.*${waiting[0].id}`),
+	})
 	for (let n = 0; n < 4; n++) await installSkill(gateway, agent, skillText(`other-${n}`, 'Text.'))
 	const full = await call('POST', `/v1/agents/${agent}/skills/install`, { content: skillText('more', 'Text.') })
-	assertError(t, full, { status: 409, code: 'conflict', says: /max_per_agent/ })
+	assertError(t, full, { status: 409, code: 'conflict', message: /max_per_agent/ })
 	await call('DELETE', `/v1/agents/${agent}/skills/${waiting[0].id}`)
 	await installSkill(gateway, agent, skillText('more', 'Text.'))
 })
@@ -165,7 +169,7 @@ void t.test('config.approved_skills approves all of its skills or none', async (
 	assertError(t, await patch([revision.id, third.id]), {
 		status: 400,
 		code: 'invalid_request',
-		says: /revisions of "a"/,
+		message: /revisions of "a"/,
 	})
 	const made = await call('POST', '/v1/agents', { name: 'new-one', config: { approved_skills: [a.id] } })
 	assertError(t, made, { status: 400, code: 'invalid_request', path: 'config.approved_skills' })
@@ -212,14 +216,14 @@ void t.test('each route requires its scope', async (t) => {
 		assertError(
 			t,
 			await call(method, path, body, reader),
-			{ status: 403, code: 'forbidden', says: /agents:write/ },
+			{ status: 403, code: 'forbidden', message: /agents:write/ },
 			path,
 		)
 	for (const path of [base, `${base}/${id}`]) {
 		assertError(
 			t,
 			await call('GET', path, undefined, writer),
-			{ status: 403, code: 'forbidden', says: /agents:read/ },
+			{ status: 403, code: 'forbidden', message: /agents:read/ },
 			path,
 		)
 		t.equal((await call('GET', path, undefined, reader)).status, 200)
@@ -229,7 +233,7 @@ void t.test('each route requires its scope', async (t) => {
 void t.test('an invalid document is rejected with the line and what to change', async (t) => {
 	const agent = await createAgent('mistakes')
 	const head = (lines: string): string => `---\n${lines}\n---\nBody.`
-	const cases: [content: string, says: RegExp][] = [
+	const cases: [content: string, message: RegExp][] = [
 		['Just text.', /line 1: .*front matter/],
 		['---\nname: a\ndescription: b\nBody.', /line 1: .*does not end/],
 		[head('description: b'), /name is missing/],
@@ -271,12 +275,12 @@ void t.test('an invalid document is rejected with the line and what to change', 
 		[programText('a', 'export default async ( => 1'), /line 7, column/],
 		[skillText('a', '```js\nconst a = 1\n```', 'runtime: javascript'), /no default export/],
 	]
-	for (const [content, says] of cases) {
+	for (const [content, message] of cases) {
 		const reply = await call('POST', `/v1/agents/${agent}/skills/install`, { content })
 		const about = content.slice(0, 60)
 		t.equal(reply.status, 400, `${about}: ${JSON.stringify(reply.body)}`)
 		t.equal(reply.body.code, 'skill_invalid', about)
-		t.match(reply.body.message, says, about)
+		t.match(reply.body.message, message, about)
 	}
 	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
 })
@@ -285,9 +289,13 @@ void t.test('a request has exactly one of url, content and files', async (t) => 
 	const agent = await createAgent('requests')
 	const path = `/v1/agents/${agent}/skills/install`
 	const content = skillText('a', 'A.')
-	assertError(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', says: /url, content or files/ })
+	assertError(t, await call('POST', path, {}), {
+		status: 400,
+		code: 'invalid_request',
+		message: /url, content or files/,
+	})
 	const both = await call('POST', path, { content, url: 'https://example.com/' })
-	assertError(t, both, { status: 400, code: 'invalid_request', says: /one of url, content and files/ })
+	assertError(t, both, { status: 400, code: 'invalid_request', message: /one of url, content and files/ })
 	assertError(t, await call('POST', path, { content: 5 }), { status: 400, code: 'invalid_request', path: 'content' })
 	assertError(t, await call('POST', path, { content, more: 1 }), { status: 400, code: 'invalid_request', path: 'more' })
 	const large = await call('POST', path, { content: 'x'.repeat(300 * 1024) })
@@ -378,7 +386,7 @@ void t.test('a skill is fetched from a URL', async (t) => {
 	const review = (await call('GET', `/v1/agents/${agent}/skills/${body.id}`)).body
 	const url = `${base}/skill.md`
 	t.match(review, { digest: sha256(content), source: { kind: 'url', url, resolved_url: url }, markdown: content })
-	for (const [path, says] of [
+	for (const [path, message] of [
 		['/page', /text\/html.*raw file/],
 		['/latin', /UTF-8/],
 		['/large', /256 KiB|262144|large/i],
@@ -386,7 +394,7 @@ void t.test('a skill is fetched from a URL', async (t) => {
 	] as const) {
 		const reply = await install(base + path)
 		t.equal(reply.status, 400, `${path} ${JSON.stringify(reply.body)}`)
-		t.match(reply.body.message, says, path)
+		t.match(reply.body.message, message, path)
 	}
 
 	// A caller with the scope * may name a private address, but no redirect to one is followed.

@@ -110,7 +110,7 @@ void t.test('no skill is installed from an address that is not public, and each 
 		status: 400,
 		code: 'address_refused',
 		path: 'url',
-		says: /127\.0\.0\.1 is not a public address.*skills\.allow_private_urls/,
+		message: /127\.0\.0\.1 is not a public address.*skills\.allow_private_urls/,
 	})
 })
 
@@ -132,7 +132,7 @@ void t.test('no MCP server is added at an address that is not public', async (t)
 	assertError(t, await writer.addServer(`http://127.0.0.1:${canary.port}/`), {
 		status: 403,
 		code: 'forbidden',
-		says: /127\.0\.0\.1 is not a public address.*mcp\.allowed_hosts/,
+		message: /127\.0\.0\.1 is not a public address.*mcp\.allowed_hosts/,
 	})
 })
 

@@ -504,12 +504,12 @@ void t.test('a run can wait for any other run of its agent, but not for one that
 		ada.typesOf(run_id).some((type) => type.startsWith('subagent.')),
 		'the other run is not a sub-agent',
 	)
-	for (const [args, code, says] of [
+	for (const [args, code, message] of [
 		['{}', 'conflict', /same conversation/],
 		['{"run_id":"nothing"}', 'not_found', /no run "nothing"/],
 	] as const) {
 		const refused = await ada.complete(`/tool helper.wait ${args}`)
-		t.match((await ada.heard(refused, 'primitive.failed')).payload, { code, message: says })
+		t.match((await ada.heard(refused, 'primitive.failed')).payload, { code, message })
 	}
 	const bob = await follow(t, gateway, 'bob')
 	const foreign = await bob.complete(`/tool helper.wait {"run_id":"${done}"}`)
@@ -529,7 +529,7 @@ void t.test('a call within another call cannot wait, and the sub-agent that it s
 void t.test('invalid arguments start no sub-agent', async (t) => {
 	const gateway = lend(t, offline)
 	const ada = await follow(t, gateway, 'ada')
-	for (const [args, says] of [
+	for (const [args, message] of [
 		['{}', /"prompt" is required/],
 		['{"prompt":""}', /not allowed to be empty/],
 		['{"prompt":"x","wait":"no"}', /"wait" must be a boolean/],
@@ -537,7 +537,7 @@ void t.test('invalid arguments start no sub-agent', async (t) => {
 		['{"prompt":"x","depth":0}', /"depth" is not allowed/],
 	] as const) {
 		const run_id = await ada.complete(`/tool subagent.spawn ${args}`)
-		t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'invalid_arguments', message: says }, args)
+		t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'invalid_arguments', message }, args)
 	}
 	t.equal((await ada.call('runs?limit=100')).body.filter((run: Answer) => run.trigger === 'subagent').length, 0)
 })

@@ -74,7 +74,7 @@ void t.test('in loopback mode', async (t) => {
 		assertError(t, await gateway.request('GET', '/v1/agents', { token }), {
 			status: 401,
 			code: 'unauthorized',
-			says: /was revoked/,
+			message: /was revoked/,
 		})
 		t.equal(await statusOf(id), 'revoked')
 		t.strictSame((await gateway.request('DELETE', `/v1/auth/tokens/${id}`)).body, { id, status: 'revoked' })
@@ -87,7 +87,7 @@ void t.test('in loopback mode', async (t) => {
 			() => gateway.request('GET', '/v1/agents', { token }),
 			({ status }) => status !== 200,
 		)
-		assertError(t, reply, { status: 401, code: 'unauthorized', says: /expired at/ })
+		assertError(t, reply, { status: 401, code: 'unauthorized', message: /expired at/ })
 		t.ok(Date.now() >= Date.parse(ttl), 'not before its ttl')
 		t.equal(await statusOf(id), 'expired')
 	})
@@ -96,7 +96,7 @@ void t.test('in loopback mode', async (t) => {
 		assertError(t, await gateway.request('DELETE', '/v1/auth/tokens/none'), {
 			status: 404,
 			code: 'not_found',
-			says: /GET \/v1\/auth\/tokens/,
+			message: /GET \/v1\/auth\/tokens/,
 		})
 	})
 
@@ -126,28 +126,36 @@ void t.test('in loopback mode', async (t) => {
 		}
 	})
 
-	const bad: Record<string, { body: unknown; path: string; says: RegExp }> = {
-		'an empty object': { body: {}, path: 'scopes', says: /scopes is required/ },
-		'no scopes': { body: { scopes: [] }, path: 'scopes', says: /at least one scope/ },
-		'scopes as a string': { body: { scopes: 'agents:read' }, path: 'scopes', says: /scopes must be an array/ },
+	const bad: Record<string, { body: unknown; path: string; message: RegExp }> = {
+		'an empty object': { body: {}, path: 'scopes', message: /scopes is required/ },
+		'no scopes': { body: { scopes: [] }, path: 'scopes', message: /at least one scope/ },
+		'scopes as a string': { body: { scopes: 'agents:read' }, path: 'scopes', message: /scopes must be an array/ },
 		'an unknown scope': {
 			body: { scopes: ['agents:reed'] },
 			path: 'scopes.0',
-			says: /one of agents:read, agents:write/,
+			message: /one of agents:read, agents:write/,
 		},
-		'a scope that is not a string': { body: { scopes: [7] }, path: 'scopes.0', says: /one of/ },
-		'a scope twice': { body: { scopes: ['*', '*'] }, path: 'scopes.1', says: /duplicate/ },
-		'a ttl in the past': { body: { scopes: ['*'], ttl: '2020-01-01T00:00:00Z' }, path: 'ttl', says: /in the future/ },
-		'a ttl that is not a time': { body: { scopes: ['*'], ttl: 'tomorrow' }, path: 'ttl', says: /ISO 8601/ },
-		'a ttl on a day that does not exist': { body: { scopes: ['*'], ttl: '2099-02-30' }, path: 'ttl', says: /ISO 8601/ },
-		'a ttl as a number': { body: { scopes: ['*'], ttl: 3600 }, path: 'ttl', says: /must be a string/ },
-		'a ttl of null': { body: { scopes: ['*'], ttl: null }, path: 'ttl', says: /must be a string/ },
-		'an unknown field': { body: { scopes: ['*'], name: 'x' }, path: 'name', says: /name is not allowed/ },
-		'an array': { body: [], path: '', says: /must be of type object/ },
+		'a scope that is not a string': { body: { scopes: [7] }, path: 'scopes.0', message: /one of/ },
+		'a scope twice': { body: { scopes: ['*', '*'] }, path: 'scopes.1', message: /duplicate/ },
+		'a ttl in the past': {
+			body: { scopes: ['*'], ttl: '2020-01-01T00:00:00Z' },
+			path: 'ttl',
+			message: /in the future/,
+		},
+		'a ttl that is not a time': { body: { scopes: ['*'], ttl: 'tomorrow' }, path: 'ttl', message: /ISO 8601/ },
+		'a ttl on a day that does not exist': {
+			body: { scopes: ['*'], ttl: '2099-02-30' },
+			path: 'ttl',
+			message: /ISO 8601/,
+		},
+		'a ttl as a number': { body: { scopes: ['*'], ttl: 3600 }, path: 'ttl', message: /must be a string/ },
+		'a ttl of null': { body: { scopes: ['*'], ttl: null }, path: 'ttl', message: /must be a string/ },
+		'an unknown field': { body: { scopes: ['*'], name: 'x' }, path: 'name', message: /name is not allowed/ },
+		'an array': { body: [], path: '', message: /must be of type object/ },
 	}
-	for (const [what, { body, path, says }] of Object.entries(bad)) {
+	for (const [what, { body, path, message }] of Object.entries(bad)) {
 		await t.test(`POST with ${what} answers 400 with what to change`, async (t) => {
-			assertError(t, await create(body), { status: 400, code: 'invalid_request', path, says })
+			assertError(t, await create(body), { status: 400, code: 'invalid_request', path, message })
 		})
 	}
 	await t.test('a body that is missing, malformed, too large or of another type is refused', async (t) => {
@@ -178,16 +186,16 @@ void t.test('the bootstrap in token mode', async (t) => {
 		}
 	})
 	await t.test('requires the set-up code of a remote caller', async (t) => {
-		assertError(t, await create({ headers: remote }), { status: 401, code: 'unauthorized', says: /X-Setup-Code/ })
+		assertError(t, await create({ headers: remote }), { status: 401, code: 'unauthorized', message: /X-Setup-Code/ })
 		const guess = await create({ headers: { ...remote, 'x-setup-code': 'guess' } })
-		assertError(t, guess, { status: 401, code: 'unauthorized', says: /set-up code is wrong/ })
+		assertError(t, guess, { status: 401, code: 'unauthorized', message: /set-up code is wrong/ })
 	})
 	await t.test('is not used up by a refused request', async (t) => {
 		assertError(t, await create({ body: { scopes: [] } }), { status: 400, code: 'invalid_request' })
 		assertError(t, await create({ token: `svc_${'x'.repeat(43)}` }), {
 			status: 401,
 			code: 'unauthorized',
-			says: /unknown/,
+			message: /unknown/,
 		})
 	})
 	await t.test('succeeds for exactly one of 100 clients at once', async (t) => {
@@ -207,7 +215,7 @@ void t.test('the bootstrap in token mode', async (t) => {
 		)
 	})
 	await t.test('stays over even if its token is revoked', async (t) => {
-		assertError(t, await create(), { status: 401, code: 'unauthorized', says: /send a token/ })
+		assertError(t, await create(), { status: 401, code: 'unauthorized', message: /send a token/ })
 	})
 })
 
@@ -229,7 +237,7 @@ void t.test('creating a token requires the scope tokens:admin', async (t) => {
 		gateway.request('POST', '/v1/auth/tokens', { body: { scopes }, ...(token !== undefined && { token }) })
 	const admin = (await create(['tokens:admin'])).body.token
 	const reader = (await create(['agents:read'], admin)).body.token
-	assertError(t, await create(['agents:read'], reader), { status: 403, code: 'forbidden', says: /tokens:admin/ })
+	assertError(t, await create(['agents:read'], reader), { status: 403, code: 'forbidden', message: /tokens:admin/ })
 	t.equal((await create(['*'], admin)).status, 201)
 })
 

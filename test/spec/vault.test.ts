@@ -116,7 +116,7 @@ void t.test('a value that will not be redacted is stored with a warning', async 
 })
 
 const CANARY = 'c4n4ry!'
-const bad: [what: string, body: unknown, path: string, says: RegExp][] = [
+const bad: [what: string, body: unknown, path: string, message: RegExp][] = [
 	['a missing name', { value: CANARY }, '', /name is required/],
 	['both names', { name: 'A', key_name: 'A', value: CANARY }, '', /either name or key_name, not both/],
 	['an empty name', { name: '', value: CANARY }, 'name', /name/],
@@ -153,9 +153,9 @@ const bad: [what: string, body: unknown, path: string, says: RegExp][] = [
 ]
 
 void t.test('an invalid body is rejected, and the error does not repeat its values', async (t) => {
-	for (const [what, body, path, says] of bad) {
+	for (const [what, body, path, message] of bad) {
 		const reply = await call('POST', 'secrets', body)
-		assertError(t, reply, { status: 400, code: 'invalid_request', path, says }, what)
+		assertError(t, reply, { status: 400, code: 'invalid_request', path, message }, what)
 		t.notOk(JSON.stringify(reply.body).includes(CANARY), `${what}: no value in the answer`)
 	}
 	for (const body of [
@@ -191,7 +191,7 @@ void t.test('a name is unique, also among concurrent requests', async (t) => {
 	assertError(t, again, {
 		status: 409,
 		code: 'already_exists',
-		says: new RegExp(`"TAKEN".*PUT /v1/vault/secrets/${id}`),
+		message: new RegExp(`"TAKEN".*PUT /v1/vault/secrets/${id}`),
 	})
 	const race = await Promise.all(
 		Array.from({ length: 20 }, (_, n) => call('POST', 'secrets', { name: 'RACE', value: `value ${n}` })),
@@ -232,7 +232,7 @@ void t.test('a grant answers 201 with grant_id, agent_id, secret_id and created_
 	assertError(t, again, {
 		status: 409,
 		code: 'already_exists',
-		says: new RegExp(`DELETE /v1/vault/grants/${grant_id}`),
+		message: new RegExp(`DELETE /v1/vault/grants/${grant_id}`),
 	})
 
 	t.match(await grant(await createAgent('by-name'), 'GRANTED', { reveal: true }), { secret_id: id, reveal: true })
@@ -250,7 +250,7 @@ void t.test('a grant answers 201 with grant_id, agent_id, secret_id and created_
 void t.test('an invalid grant is rejected', async (t) => {
 	await createAgent('wrongly')
 	const { id } = await store('WRONGLY')
-	const cases: [body: unknown, status: number, path: string | undefined, says: RegExp][] = [
+	const cases: [body: unknown, status: number, path: string | undefined, message: RegExp][] = [
 		[{ agent_id: 'wrongly' }, 400, 'secret_id', /secret_id is required/],
 		[{ secret_id: id }, 400, 'agent_id', /agent_id is required/],
 		[{ agent_id: 'wrongly', secret_id: '' }, 400, 'secret_id', /secret_id/],
@@ -265,12 +265,12 @@ void t.test('an invalid grant is rejected', async (t) => {
 		[{ agent_id: 'wrongly', secret_id: 'a\ud800' }, 404, undefined, /no secret/],
 		[{ agent_id: 'wrongly', secret_id: '__proto__ ' }, 404, undefined, /no secret/],
 	]
-	for (const [body, status, path, says] of cases) {
+	for (const [body, status, path, message] of cases) {
 		const code = status === 400 ? 'invalid_request' : 'not_found'
 		assertError(
 			t,
 			await call('POST', 'grants', body),
-			{ status, code, says, ...(path && { path }) },
+			{ status, code, message, ...(path && { path }) },
 			JSON.stringify(body),
 		)
 	}
@@ -436,7 +436,7 @@ void t.test('listing secrets requires vault:read, everything else vault:write', 
 		assertError(t, await send(), { status: 401, code: 'unauthorized' }, about)
 		const [right, wrong] = scope === 'vault:read' ? [reads, writes] : [writes, reads]
 		for (const token of [wrong, others])
-			assertError(t, await send(token), { status: 403, code: 'forbidden', says: new RegExp(scope) }, about)
+			assertError(t, await send(token), { status: 403, code: 'forbidden', message: new RegExp(scope) }, about)
 		t.ok([200, 201, 204, 404, 409].includes((await send(right)).status), about)
 	}
 })
@@ -489,8 +489,8 @@ void t.test('without its key the vault is locked, and everything else works', as
 	await own.stop()
 
 	own = await startGateway({ home, env: { SVC_VAULT_KEY: 'ab'.repeat(32) } })
-	const says = /the vault is locked: .*a different key than that in SVC_VAULT_KEY.*SVC_VAULT_KEY_OLD/
-	const locked = { status: 503, code: 'vault_locked', says }
+	const message = /the vault is locked: .*a different key than that in SVC_VAULT_KEY.*SVC_VAULT_KEY_OLD/
+	const locked = { status: 503, code: 'vault_locked', message }
 	for (const [method, path, body] of [
 		['GET', 'secrets'],
 		['POST', 'secrets', { name: 'B', value: VALUE }],
@@ -502,12 +502,12 @@ void t.test('without its key the vault is locked, and everything else works', as
 	] as const)
 		assertError(t, await own.request(method, `/v1/vault/${path}`, body ? { body } : {}), locked, `${method} ${path}`)
 	const plugin = (await own.request('GET', '/v1/plugins')).body.find((one: Answer) => one.name === 'vault')
-	t.match(plugin, { state: 'running', last_error: says })
+	t.match(plugin, { state: 'running', last_error: message })
 	t.match((await own.request('GET', '/readyz?verbose')).body, /\[-\]plugins .*problems with vault/)
 	const ada = await follow(t, own, 'ada')
 	await ada.complete('Hello.')
 	const run_id = await ada.complete('/tool vault.read {"name":"KEY"}')
-	t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'vault_locked', message: says })
+	t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'vault_locked', message })
 	await own.stop()
 
 	own = await startGateway({ home })
@@ -515,7 +515,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 	const lastError = async () =>
 		(await own.request('GET', '/v1/plugins')).body.find((one: Answer) => one.name === 'vault').last_error
 	t.equal(await lastError(), null)
-	assertError(t, await own.request('POST', '/v1/vault/reset'), { status: 409, code: 'conflict', says: /not locked/ })
+	assertError(t, await own.request('POST', '/v1/vault/reset'), { status: 409, code: 'conflict', message: /not locked/ })
 	t.equal((await own.request('GET', '/v1/vault/secrets')).body.length, 1, 'nothing is deleted')
 	await own.stop()
 
@@ -523,7 +523,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 	const file = join(home, 'keys/vault.key')
 	rmSync(file)
 	own = await startGateway({ home })
-	assertError(t, await own.request('GET', '/v1/vault/secrets'), { ...locked, says: /key of the vault is missing/ })
+	assertError(t, await own.request('GET', '/v1/vault/secrets'), { ...locked, message: /key of the vault is missing/ })
 	const reset = await own.request('POST', '/v1/vault/reset')
 	t.strictSame([reset.status, reset.body], [200, { status: 'reset', secrets: 1 }])
 	t.equal(await lastError(), null)

@@ -196,7 +196,7 @@ void t.test('an invalid delivery is rejected, and recorded if its body was read'
 	const { stream } = await follow(t, shared, 'strict')
 	const body = '{"a":1}'
 	const unsigned = { 'x-signature': undefined }
-	type Case = [what: string, status: number, send: () => Promise<Reply<Answer>>, says: RegExp]
+	type Case = [what: string, status: number, send: () => Promise<Reply<Answer>>, message: RegExp]
 	const send =
 		(of: string | Buffer, headers: Record<string, string | undefined> = {}) =>
 		() =>
@@ -236,8 +236,13 @@ void t.test('an invalid delivery is rejected, and recorded if its body was read'
 		['an id that is too long', 400, send(body, { 'x-delivery-id': 'x'.repeat(257) }), /256/],
 	]
 	const recorded = [...signatures, ...bodies]
-	for (const [what, status, ask, says] of recorded)
-		assertError(t, await ask(), { status, code: status === 401 ? 'signature_invalid' : 'invalid_request', says }, what)
+	for (const [what, status, ask, message] of recorded)
+		assertError(
+			t,
+			await ask(),
+			{ status, code: status === 401 ? 'signature_invalid' : 'invalid_request', message },
+			what,
+		)
 	const unrecorded: [string, number, string, () => Promise<Reply<Answer>>][] = [
 		['more than 1 MiB', 413, 'payload_too_large', send(`"${'x'.repeat(1024 * 1024)}"`)],
 		['more than 1 MiB, unsigned', 413, 'payload_too_large', send(`"${'x'.repeat(1024 * 1024)}"`, unsigned)],
@@ -552,13 +557,13 @@ void t.test('limits of size, rate, concurrency and number apply, with Retry-Afte
 	assertError(t, await deliver(gateway, fourth, 'x'.repeat(1025)), {
 		status: 413,
 		code: 'payload_too_large',
-		says: /1024 bytes/,
+		message: /1024 bytes/,
 	})
 	for (let n = 0; n < 12; n++) await deliver(gateway, fourth, n, { 'x-signature': 'wrong' })
 	for (let n = 0; n < 9; n++)
 		t.equal((await deliver(gateway, fourth, n)).status, 200, 'unsigned deliveries do not count')
 	const late = await deliver(gateway, fourth, {})
-	assertError(t, late, { status: 429, code: 'rate_limited', says: /9 deliveries a minute/ })
+	assertError(t, late, { status: 429, code: 'rate_limited', message: /9 deliveries a minute/ })
 	const wait = Number(late.headers.get('retry-after'))
 	t.ok(wait > 0 && wait <= 60)
 	t.match(await call(gateway, 'busy', 'webhook.register', { slug: 'fifth' }), /max_per_agent/)
@@ -583,7 +588,7 @@ void t.test('limits of size, rate, concurrency and number apply, with Retry-Afte
 	await gateway.stop()
 	running = null
 	const locked = (running = await startGateway({ home, env: { SVC_VAULT_KEY: randomBytes(32).toString('hex') } }))
-	assertError(t, await deliver(locked, other, {}), { status: 503, code: 'vault_locked', says: /^(?!.*SVC_).*later/ })
+	assertError(t, await deliver(locked, other, {}), { status: 503, code: 'vault_locked', message: /^(?!.*SVC_).*later/ })
 	assertError(t, await deliver(locked, other, {}, { 'x-signature': undefined }), { status: 503, code: 'vault_locked' })
 	t.strictSame(await deliveriesOf(locked, other), kept)
 })
@@ -638,7 +643,7 @@ void t.test('rotation and deletion take effect at once, under load', async (t) =
 		assertError(
 			t,
 			await shared.request(path === hook.path ? 'DELETE' : path.endsWith('rotate') ? 'POST' : 'GET', path),
-			{ status: 404, code: 'not_found', says: /it has none/ },
+			{ status: 404, code: 'not_found', message: /it has none/ },
 			path,
 		)
 	t.strictSame((await shared.request('GET', '/v1/agents/moving/webhooks')).body, [])

@@ -6,7 +6,7 @@ export interface ExpectedError {
 	status: number
 	code: string
 	/** The message must match this. */
-	says?: RegExp
+	message?: RegExp
 	/** The field that `errors` must name. */
 	path?: string
 }
@@ -23,7 +23,7 @@ export function assertError(t: Test, reply: Reply<Answer>, wanted: ExpectedError
 	t.equal(code, wanted.code, `${about}: code`)
 	t.ok(typeof error === 'string' && error !== '', `${about}: error`)
 	t.ok(typeof message === 'string' && message !== '', `${about}: message`)
-	if (wanted.says) t.match(message, wanted.says, `${about}: message`)
+	if (wanted.message) t.match(message, wanted.message, `${about}: message`)
 	t.strictSame(rest, {}, `${about}: no other field`)
 	if (wanted.path === undefined) return
 	t.ok(Array.isArray(errors) && errors.length > 0, `${about}: errors`)

@@ -19,7 +19,7 @@ interface Mutant {
 	take: string
 	give: string
 	caught: string
-	says: RegExp
+	message: RegExp
 	/** It affects the whole process: no other mutant may run at the same time. */
 	alone?: true
 }
@@ -32,7 +32,7 @@ const mutants: Mutant[] = [
 		take: "type: 'matrix'",
 		give: "type: 'Matrix'",
 		caught: 'describes itself',
-		says: /a type is 1-32 characters/,
+		message: /a type is 1-32 characters/,
 	},
 	{
 		what: 'no plain format',
@@ -40,7 +40,7 @@ const mutants: Mutant[] = [
 		take: "{ markup: 'plain', max_length: 8000 },",
 		give: '',
 		caught: 'describes itself',
-		says: /the last of can.formats is plain/,
+		message: /the last of can.formats is plain/,
 	},
 	{
 		what: "a config that refuses the gateway's own keys",
@@ -48,7 +48,7 @@ const mutants: Mutant[] = [
 		take: 'accept_invites: joi',
 		give: 'agent_id: joi.forbidden(), accept_invites: joi',
 		caught: 'accepts its config, and keys that are not its own',
-		says: /"agent_id" is not allowed/,
+		message: /"agent_id" is not allowed/,
 	},
 	{
 		what: 'every caller may choose the homeserver',
@@ -56,7 +56,7 @@ const mutants: Mutant[] = [
 		take: "unguarded: ['accept_invites']",
 		give: "unguarded: ['accept_invites', 'api_root']",
 		caught: 'does not let every caller choose an address',
-		says: /determines where to connect, unlike api_root/,
+		message: /determines where to connect, unlike api_root/,
 	},
 	{
 		what: 'a method that can names is missing',
@@ -64,7 +64,7 @@ const mutants: Mutant[] = [
 		take: 'async typing(chat)',
 		give: 'async types(chat: ChatRef)',
 		caught: 'connects, and provides the methods for its abilities',
-		says: /typing\(\), as can.typing_ms says/,
+		message: /typing\(\), as can.typing_ms says/,
 	},
 
 	// Connecting
@@ -74,7 +74,7 @@ const mutants: Mutant[] = [
 		take: "if (status === 401) return link.error('refused',",
 		give: "if (status === 401) return link.error('failed',",
 		caught: 'is refused with a wrong token',
-		says: /a wrong token is `refused`.*code is failed/,
+		message: /a wrong token is `refused`.*code is failed/,
 	},
 	{
 		what: 'the token is in the error',
@@ -82,7 +82,7 @@ const mutants: Mutant[] = [
 		take: '${message}; put',
 		give: '${message} ${link.token}; put',
 		caught: 'is refused with a wrong token',
-		says: /no error shows the token/,
+		message: /no error shows the token/,
 	},
 	{
 		what: 'the token is logged',
@@ -90,7 +90,7 @@ const mutants: Mutant[] = [
 		take: 'const closing =',
 		give: 'link.log.debug(`connecting with ${link.token}`)\n\tconst closing =',
 		caught: 'receives what a person says',
-		says: /neither log nor status show the token/,
+		message: /neither log nor status show the token/,
 	},
 	{
 		what: 'a rejection is not handled',
@@ -99,7 +99,7 @@ const mutants: Mutant[] = [
 		take: 'const closing =',
 		give: "void link.cursor().then(() => Promise.reject(new Error('nobody looks')))\n\tconst closing =",
 		caught: 'receives what a person says',
-		says: /a rejection was left unhandled: Error: nobody looks/,
+		message: /a rejection was left unhandled: Error: nobody looks/,
 	},
 	{
 		what: 'the signal is ignored',
@@ -107,7 +107,7 @@ const mutants: Mutant[] = [
 		take: 'AbortSignal.any([link.signal, closing.signal])',
 		give: 'closing.signal',
 		caught: 'stops connecting when the signal aborts',
-		says: /connect throws if the signal has aborted/,
+		message: /connect throws if the signal has aborted/,
 	},
 
 	// Incoming messages
@@ -117,7 +117,7 @@ const mutants: Mutant[] = [
 		take: 'id: event_id,',
 		give: 'id: crypto.randomUUID(),',
 		caught: 'keeps the id of a message that is delivered twice',
-		says: /a message that is delivered again has the same id/,
+		message: /a message that is delivered again has the same id/,
 	},
 	{
 		what: 'an id that is too long',
@@ -125,7 +125,7 @@ const mutants: Mutant[] = [
 		take: 'id: event_id,',
 		give: "id: event_id.padEnd(129, '.'),",
 		caught: 'receives what a person says',
-		says: /id is 1-128 printable ASCII characters/,
+		message: /id is 1-128 printable ASCII characters/,
 	},
 	{
 		what: 'every chat is private',
@@ -133,7 +133,7 @@ const mutants: Mutant[] = [
 		take: 'Object.keys(people).length === 2',
 		give: 'Object.keys(people).length > 0',
 		caught: 'recognizes messages to the bot in a group',
-		says: /chat.kind is the kind of the chat/,
+		message: /chat.kind is the kind of the chat/,
 	},
 	{
 		what: 'everything is for the bot',
@@ -141,7 +141,7 @@ const mutants: Mutant[] = [
 		take: 'addressed,\n',
 		give: 'addressed: addressed || !isPrivate,\n',
 		caught: 'recognizes messages to the bot in a group',
-		says: /does not mention the bot is not addressed/,
+		message: /does not mention the bot is not addressed/,
 	},
 	{
 		what: 'no mention is seen',
@@ -149,7 +149,7 @@ const mutants: Mutant[] = [
 		take: 'mentioned.includes(bot.user_id)',
 		give: 'false',
 		caught: 'recognizes messages to the bot in a group',
-		says: /a message that mentions the bot is addressed/,
+		message: /a message that mentions the bot is addressed/,
 	},
 	{
 		what: "the bot's name stays in the text",
@@ -157,7 +157,7 @@ const mutants: Mutant[] = [
 		take: 'text: withoutName(text, [bot.user_id, bot.displayname ?? bot.user_id])',
 		give: 'text',
 		caught: 'recognizes messages to the bot in a group',
-		says: /a message with the text "and you\?" is received/,
+		message: /a message with the text "and you\?" is received/,
 	},
 	{
 		what: 'replies are not seen',
@@ -165,7 +165,7 @@ const mutants: Mutant[] = [
 		take: 'return sender === bot.user_id',
 		give: 'return false',
 		caught: 'recognizes replies to the bot in a group',
-		says: /a reply to the bot is addressed/,
+		message: /a reply to the bot is addressed/,
 	},
 	{
 		what: 'threads are not seen',
@@ -173,7 +173,7 @@ const mutants: Mutant[] = [
 		take: "relation?.rel_type === 'm.thread' ? relation.event_id : undefined",
 		give: 'undefined',
 		caught: 'recognizes threads, and sends to them',
-		says: /a message in a thread has its thread_id/,
+		message: /a message in a thread has its thread_id/,
 	},
 	{
 		what: 'attachments are dropped',
@@ -181,7 +181,7 @@ const mutants: Mutant[] = [
 		take: "['m.image', 'an image'],",
 		give: '',
 		caught: 'reports attachments',
-		says: /a message with an attachment is received/,
+		message: /a message with an attachment is received/,
 	},
 	{
 		what: 'files cannot be loaded',
@@ -189,7 +189,7 @@ const mutants: Mutant[] = [
 		take: 'load: download,',
 		give: '',
 		caught: 'loads a file, even on a later connection',
-		says: /there is connection\.load, or the suite has the flag `abilities: \{ files: false \}`/,
+		message: /there is connection\.load, or the suite has the flag `abilities: \{ files: false \}`/,
 	},
 	{
 		what: 'files of any size are loaded',
@@ -197,7 +197,7 @@ const mutants: Mutant[] = [
 		take: 'return request(url, options.max_bytes, options)',
 		give: 'return request(url, Infinity, options)',
 		caught: 'loads a file, even on a later connection',
-		says: /load throws if the file is larger than max_bytes/,
+		message: /load throws if the file is larger than max_bytes/,
 	},
 	{
 		what: 'loading does not end with its signal',
@@ -205,7 +205,7 @@ const mutants: Mutant[] = [
 		take: 'return request(url, options.max_bytes, options)',
 		give: 'return request(url, options.max_bytes, {})',
 		caught: 'loads a file, even on a later connection',
-		says: /load throws once its signal has aborted/,
+		message: /load throws once its signal has aborted/,
 	},
 	{
 		what: 'the text is changed',
@@ -213,7 +213,7 @@ const mutants: Mutant[] = [
 		take: "? content.body : ''",
 		give: "? content.body.replaceAll('\\n', ' ') : ''",
 		caught: 'does not change the text',
-		says: /a message with the text "two\\nlines/,
+		message: /a message with the text "two\\nlines/,
 	},
 	{
 		what: 'it receives its own messages',
@@ -221,7 +221,7 @@ const mutants: Mutant[] = [
 		take: 'if (sender === bot.user_id || ',
 		give: 'if (',
 		caught: 'does not receive its own messages',
-		says: /the bot does not receive its own messages/,
+		message: /the bot does not receive its own messages/,
 	},
 	{
 		what: 'receive is not awaited',
@@ -229,7 +229,7 @@ const mutants: Mutant[] = [
 		take: 'for (const message of messages) await link.receive(',
 		give: 'for (const message of messages) void link.receive(',
 		caught: 'receives refused messages again',
-		says: /`lost` is called when receive throws/,
+		message: /`lost` is called when receive throws/,
 	},
 	{
 		what: 'a batch is delivered in parallel',
@@ -237,7 +237,7 @@ const mutants: Mutant[] = [
 		take: 'for (const message of messages) await link.receive({ ...message, cursor: message === last ? next_batch : since })',
 		give: 'await Promise.all(messages.map((message) => link.receive({ ...message, cursor: next_batch })))',
 		caught: 'receives refused messages again',
-		says: /"behind it" is received|all messages are accepted then/,
+		message: /"behind it" is received|all messages are accepted then/,
 	},
 	{
 		what: 'the first message of a batch confirms all of it',
@@ -245,7 +245,7 @@ const mutants: Mutant[] = [
 		take: 'cursor: message === last ? next_batch : since',
 		give: 'cursor: next_batch',
 		caught: 'receives refused messages again',
-		says: /"behind it" is received/,
+		message: /"behind it" is received/,
 	},
 	{
 		what: 'refused messages are dropped',
@@ -253,7 +253,7 @@ const mutants: Mutant[] = [
 		take: 'await receive(batch)',
 		give: 'await receive(batch).catch(() => {})',
 		caught: 'receives refused messages again',
-		says: /`lost` is called when receive throws/,
+		message: /`lost` is called when receive throws/,
 	},
 	{
 		what: 'the start of the feed is not stored',
@@ -261,7 +261,7 @@ const mutants: Mutant[] = [
 		take: 'await link.advance(since)',
 		give: '',
 		caught: 'delivers messages sent since its first connection, even if that received none',
-		says: /"the very first" is received/,
+		message: /"the very first" is received/,
 	},
 	{
 		what: 'the cursor is not read',
@@ -269,7 +269,7 @@ const mutants: Mutant[] = [
 		take: 'await link.cursor()',
 		give: 'null as string | null',
 		caught: 'delivers messages sent while it was disconnected',
-		says: /"missed 119" is received/,
+		message: /"missed 119" is received/,
 	},
 	{
 		what: 'a gap is not filled',
@@ -277,7 +277,7 @@ const mutants: Mutant[] = [
 		take: 'limited ? prev_batch : undefined',
 		give: 'undefined as string | undefined',
 		caught: 'delivers messages sent while it was disconnected',
-		says: /all messages arrive/,
+		message: /all messages arrive/,
 	},
 	{
 		what: 'the newest comes first',
@@ -285,7 +285,7 @@ const mutants: Mutant[] = [
 		take: 'older.chunk.toReversed()',
 		give: 'older.chunk',
 		caught: 'delivers messages sent while it was disconnected',
-		says: /all messages arrive, in order/,
+		message: /all messages arrive, in order/,
 	},
 
 	// Outgoing messages
@@ -295,7 +295,7 @@ const mutants: Mutant[] = [
 		take: 'formatted_body: withBreaks(text)',
 		give: 'formatted_body: text',
 		caught: 'sends in every format',
-		says: /html keeps line breaks/,
+		message: /html keeps line breaks/,
 	},
 	{
 		what: 'html is sent as text',
@@ -303,7 +303,7 @@ const mutants: Mutant[] = [
 		take: "...(markup === 'html' && { format: 'org.matrix.custom.html', formatted_body: withBreaks(text) }),",
 		give: '...{ body: text },',
 		caught: 'sends in every format',
-		says: /html shows "1 < 2 & 3"/,
+		message: /html shows "1 < 2 & 3"/,
 	},
 	{
 		what: 'the length limit is too high',
@@ -311,7 +311,7 @@ const mutants: Mutant[] = [
 		take: 'max_length: 8000',
 		give: 'max_length: 80_000',
 		caught: 'sends as much as can.formats allows',
-		says: /413/,
+		message: /413/,
 	},
 	{
 		what: 'replies are sent as plain messages',
@@ -319,7 +319,7 @@ const mutants: Mutant[] = [
 		take: 'reply_to !== undefined &&',
 		give: 'false &&',
 		caught: 'replies to a message',
-		says: /shown as a reply/,
+		message: /shown as a reply/,
 	},
 	{
 		what: 'answers leave the thread',
@@ -327,7 +327,7 @@ const mutants: Mutant[] = [
 		take: 'chat.thread_id !== undefined &&',
 		give: 'false &&',
 		caught: 'recognizes threads, and sends to them',
-		says: /a message to a thread is shown in it/,
+		message: /a message to a thread is shown in it/,
 	},
 	{
 		what: 'an edit reuses the nonce',
@@ -335,7 +335,7 @@ const mutants: Mutant[] = [
 		take: 'put(message.chat, randomUUID(),',
 		give: 'put(message.chat, message.nonce,',
 		caught: 'edits',
-		says: /an edit is shown/,
+		message: /an edit is shown/,
 	},
 	{
 		what: 'the nonce of an edit depends on its text',
@@ -343,7 +343,7 @@ const mutants: Mutant[] = [
 		take: 'put(message.chat, randomUUID(),',
 		give: 'put(message.chat, message.nonce + content.body.slice(0, 9),',
 		caught: 'edits',
-		says: /an edit is shown, also one back to an earlier text/,
+		message: /an edit is shown, also one back to an earlier text/,
 	},
 	{
 		what: 'an edit is sent as a message',
@@ -351,7 +351,7 @@ const mutants: Mutant[] = [
 		take: "rel_type: 'm.replace'",
 		give: "rel_type: 'm.annotation'",
 		caught: 'edits',
-		says: /an edit is shown/,
+		message: /an edit is shown/,
 	},
 	{
 		what: 'typing does not show',
@@ -359,7 +359,7 @@ const mutants: Mutant[] = [
 		take: 'typing: true',
 		give: 'typing: false',
 		caught: 'shows that it is typing',
-		says: /typing is shown in the chat/,
+		message: /typing is shown in the chat/,
 	},
 	{
 		what: 'one nonce for all',
@@ -367,7 +367,7 @@ const mutants: Mutant[] = [
 		take: 'put(message.chat, message.nonce, contentOf(message))',
 		give: "put(message.chat, 'nonce', contentOf(message))",
 		caught: 'distinguishes messages with the same text',
-		says: /another nonce is another message/,
+		message: /another nonce is another message/,
 	},
 
 	// Exactly once
@@ -377,7 +377,7 @@ const mutants: Mutant[] = [
 		take: 'put(message.chat, message.nonce, contentOf(message))',
 		give: 'put(message.chat, randomUUID(), contentOf(message))',
 		caught: 'sends once although the answer was lost',
-		says: /the message is shown once/,
+		message: /the message is shown once/,
 	},
 	{
 		what: 'a cut is reported as a failure',
@@ -385,7 +385,7 @@ const mutants: Mutant[] = [
 		take: 'throw new Error(`${root} did not respond: ${message}`, { cause: error })',
 		give: "throw link.error('failed', `${root} did not respond: ${message}`)",
 		caught: 'sends once although the answer was lost',
-		says: /without a code means that it is unknown/,
+		message: /without a code means that it is unknown/,
 	},
 	{
 		what: 'limited without a delay',
@@ -393,7 +393,7 @@ const mutants: Mutant[] = [
 		take: '{ retry_after_ms: retryAfter(headers, text) }',
 		give: '{}',
 		caught: 'reports `limited` if nothing was sent',
-		says: /retry_after_ms says how long to wait/,
+		message: /retry_after_ms says how long to wait/,
 	},
 	{
 		what: 'a missing chat is retried forever',
@@ -401,7 +401,7 @@ const mutants: Mutant[] = [
 		take: "status < 500 ? link.error('refused', message, { cause: status })",
 		give: "status < 500 ? link.error('failed', message, { cause: status })",
 		caught: 'reports `refused` if nothing was sent',
-		says: /the code says what to do next; expected "refused", found "failed"/,
+		message: /the code says what to do next; expected "refused", found "failed"/,
 	},
 	{
 		what: 'a message that is too large is reported as refused',
@@ -409,7 +409,7 @@ const mutants: Mutant[] = [
 		take: 'status === 400 || status === 413',
 		give: 'status === 400',
 		caught: 'reports `format` if nothing was sent',
-		says: /expected "format"/,
+		message: /expected "format"/,
 	},
 
 	// Files
@@ -419,7 +419,7 @@ const mutants: Mutant[] = [
 		take: 'async sendFile(file, bytes)',
 		give: 'async sendsFile(file: OutgoingFile, bytes: Uint8Array)',
 		caught: 'connects, and provides the methods for its abilities',
-		says: /sendFile\(\), as can.files says/,
+		message: /sendFile\(\), as can.files says/,
 	},
 	{
 		what: 'a file without its bytes',
@@ -427,7 +427,7 @@ const mutants: Mutant[] = [
 		take: 'body: Buffer.from(bytes)',
 		give: 'body: Buffer.from(bytes.subarray(1))',
 		caught: 'sends files',
-		says: /with the bytes that were sent/,
+		message: /with the bytes that were sent/,
 	},
 	{
 		what: 'a file without its name',
@@ -435,7 +435,7 @@ const mutants: Mutant[] = [
 		take: 'body: name, url,',
 		give: "body: 'a file', url,",
 		caught: 'sends files',
-		says: /a file is shown with its name/,
+		message: /a file is shown with its name/,
 	},
 	{
 		what: 'a file gets a new nonce',
@@ -443,7 +443,7 @@ const mutants: Mutant[] = [
 		take: 'put(file.chat, file.nonce, fileContentOf(file, url))',
 		give: 'put(file.chat, randomUUID(), fileContentOf(file, url))',
 		caught: 'sends a file once although the answer was lost',
-		says: /the file is shown once/,
+		message: /the file is shown once/,
 	},
 	{
 		what: 'one nonce for all files',
@@ -451,7 +451,7 @@ const mutants: Mutant[] = [
 		take: 'put(file.chat, file.nonce, fileContentOf(file, url))',
 		give: "put(file.chat, 'nonce', fileContentOf(file, url))",
 		caught: 'distinguishes identical files',
-		says: /another nonce is another file/,
+		message: /another nonce is another file/,
 	},
 
 	// Closing
@@ -461,7 +461,7 @@ const mutants: Mutant[] = [
 		take: "link.status('reconnecting', error.message)",
 		give: 'await new Promise(() => {})',
 		caught: 'reconnects after a cut, or reports the loss',
-		says: /"during cut \d" is received/,
+		message: /"during cut \d" is received/,
 	},
 	{
 		what: 'an unknown status',
@@ -469,7 +469,7 @@ const mutants: Mutant[] = [
 		take: "link.status('reconnecting', error.message)",
 		give: "link.status('fixing', error.message)",
 		caught: 'reconnects after a cut, or reports the loss',
-		says: /fixing is not a status/,
+		message: /fixing is not a status/,
 	},
 	{
 		what: 'it retries a revoked token',
@@ -477,7 +477,7 @@ const mutants: Mutant[] = [
 		take: "error.code === 'refused' || ++failures > MAX_FAILURES",
 		give: '++failures > 1000',
 		caught: 'reports a revoked token',
-		says: /`lost` is called when the token is revoked/,
+		message: /`lost` is called when the token is revoked/,
 	},
 	{
 		what: 'a timer is not cleared',
@@ -486,7 +486,7 @@ const mutants: Mutant[] = [
 		take: 'const closing =',
 		give: 'globalThis.left = setInterval(() => {}, 60_000)\n\tconst closing =',
 		caught: 'releases everything when it is closed',
-		says: /no timer and no socket is left.*Timeout/,
+		message: /no timer and no socket is left.*Timeout/,
 	},
 	{
 		what: 'the poll is not aborted',
@@ -495,7 +495,7 @@ const mutants: Mutant[] = [
 		take: 'const { call, download, upload } = openHomeserver(link, signal)',
 		give: 'const { call, download, upload } = openHomeserver(link, new AbortController().signal)',
 		caught: 'releases everything when it is closed',
-		says: /close settles/,
+		message: /close settles/,
 	},
 	{
 		what: 'close waits for a message that hangs',
@@ -504,7 +504,7 @@ const mutants: Mutant[] = [
 		take: 'AbortSignal.any([signal, ...(init.signal ? [init.signal] : [])])',
 		give: "init.method === 'PUT' && init.signal ? init.signal : AbortSignal.any([signal, ...(init.signal ? [init.signal] : [])])",
 		caught: 'closes while a message is being sent',
-		says: /send settles when the connection is closed/,
+		message: /send settles when the connection is closed/,
 	},
 	{
 		what: 'it reports a loss after it was closed',
@@ -512,7 +512,7 @@ const mutants: Mutant[] = [
 		take: 'if (!signal.aborted) link.lost(error)',
 		give: 'link.lost(error)',
 		caught: 'is silent once it is closed',
-		says: /a closed connection reports nothing/,
+		message: /a closed connection reports nothing/,
 	},
 	{
 		what: 'channels share the state of one',
@@ -520,7 +520,7 @@ const mutants: Mutant[] = [
 		take: "const root = link.config.api_root.replace(/\\/$/, '')",
 		give: "const root = (openHomeserver.root ??= link.config.api_root.replace(/\\/$/, ''))",
 		caught: 'keeps the connections of several channels apart',
-		says: /401/,
+		message: /401/,
 	},
 ]
 
@@ -549,7 +549,7 @@ void t.test('in parallel', { jobs: 8 }, (t) => {
 })
 
 async function isCaught(t: Test, mutant: Mutant): Promise<void> {
-	const { file, take, give, caught, says } = mutant
+	const { file, take, give, caught, message } = mutant
 	const check = channelChecks.find(({ name }) => name === caught)
 	if (!check) throw new Error(`there is no check ${caught}`)
 	const home = join(folder, String(mutants.indexOf(mutant)))
@@ -559,7 +559,7 @@ async function isCaught(t: Test, mutant: Mutant): Promise<void> {
 	writeFileSync(join(home, file), parts.join(give))
 	const { default: plugin } = (await import(join(home, 'index.ts'))) as { default: Plugin }
 	const suite = { adapter: adapterOf(plugin), platform: matrixPlatform, patience_ms: PATIENCE_MS }
-	const caughtIt = (): Promise<unknown> => t.rejects(runCheck(check, suite), { message: says })
+	const caughtIt = (): Promise<unknown> => t.rejects(runCheck(check, suite), { message })
 	await (mutant.alone ? hiddenFromTap(caughtIt) : caughtIt())
 	clearInterval((globalThis as { left?: NodeJS.Timeout }).left)
 }

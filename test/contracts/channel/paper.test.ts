@@ -42,7 +42,7 @@ function broken(change: (right: Required<Connection>) => Partial<Connection>): C
 	}
 }
 
-const mutants: [what: string, caught: string, says: RegExp, adapter: ChannelAdapter][] = [
+const mutants: [what: string, caught: string, message: RegExp, adapter: ChannelAdapter][] = [
 	[
 		'a draft is sent as a message',
 		'shows a draft',
@@ -125,11 +125,11 @@ function without(connection: Connection, method: keyof Connection): Connection {
 	return rest as Connection
 }
 
-for (const [what, caught, says, adapter] of mutants) {
+for (const [what, caught, message, adapter] of mutants) {
 	void t.test(`caught: ${what}`, async (t) => {
 		const check = channelChecks.find(({ name }) => name === caught)
 		if (!check) throw new Error(`there is no check ${caught}`)
-		await t.rejects(runCheck(check, { adapter, platform: paperPlatform, patience_ms: PATIENCE_MS }), { message: says })
+		await t.rejects(runCheck(check, { adapter, platform: paperPlatform, patience_ms: PATIENCE_MS }), { message })
 	})
 }
 

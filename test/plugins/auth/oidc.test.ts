@@ -85,7 +85,7 @@ void t.test('a rule grants its scopes for its agents only', async (t) => {
 	assertError(t, await get(await issuer.sign({ groups: ['support'] }), '/v1/agents'), {
 		status: 403,
 		code: 'forbidden',
-		says: /no rule of auth\.oidc/,
+		message: /no rule of auth\.oidc/,
 	})
 
 	const both = await issuer.sign({ groups: 'sales', active: true, realm: { roles: ['auditor'] } })
@@ -93,7 +93,7 @@ void t.test('a rule grants its scopes for its agents only', async (t) => {
 	const run = (agent: string, token = both): Promise<Reply<Answer>> =>
 		gateway.request('POST', `/v1/agents/${agent}/runs`, { token, body: { prompt: 'hello' } })
 	t.equal((await run('team-a')).status, 200)
-	assertError(t, await run('audit-a'), { status: 403, code: 'forbidden', says: /runs:write/ })
+	assertError(t, await run('audit-a'), { status: 403, code: 'forbidden', message: /runs:write/ })
 	t.equal((await run('other')).status, 404)
 	const said = { model: 'svc/audit-a', messages: [{ role: 'user', content: 'hello' }] }
 	t.equal((await gateway.request('POST', '/v1/chat/completions', { token: both, body: said })).status, 404)
@@ -106,7 +106,7 @@ void t.test('a rule grants its scopes for its agents only', async (t) => {
 	t.equal((await get(support, path)).status, 200)
 	const auditor = await issuer.sign({ realm: { roles: ['auditor'] } })
 	t.equal((await get(auditor, path)).status, 404, 'its own response, of an agent that this token does not permit')
-	assertError(t, await run('team-a', support), { status: 429, code: 'rate_limited', says: /started its 2 runs/ })
+	assertError(t, await run('team-a', support), { status: 429, code: 'rate_limited', message: /started its 2 runs/ })
 	const events = await eventually(async () => {
 		const { body } = await get(operator, '/v1/audit?actor=grace&event_type=run.started')
 		return body.events.length === 2 && body.events
@@ -353,7 +353,7 @@ void t.test('while the issuer is unreachable, its tokens get 503, and other call
 	t.teardown(() => gateway.stop())
 	const token = await issuer.sign({ groups: 'operators', aud: gateway.url })
 	const reply = await gateway.request('GET', '/v1/agents', { token })
-	assertError(t, reply, { status: 503, code: 'unavailable', says: /auth\.oidc\.issuer/ })
+	assertError(t, reply, { status: 503, code: 'unavailable', message: /auth\.oidc\.issuer/ })
 	t.ok(reply.headers.get('retry-after'))
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 200)
 	issuer.state.isDown = false

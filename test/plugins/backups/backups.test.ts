@@ -68,7 +68,7 @@ void t.test('one backup is made at a time', async (t) => {
 	const replies = await Promise.all(Array.from({ length: 4 }, () => call('POST', '/v1/backups', { body: {} })))
 	t.strictSame(replies.map(({ status }) => String(status)).toSorted(), ['201', '409', '409', '409'])
 	for (const reply of replies.filter(({ status }) => status === 409))
-		assertError(t, reply, { status: 409, code: 'conflict', says: /wait/ })
+		assertError(t, reply, { status: 409, code: 'conflict', message: /wait/ })
 	for (const { id } of (await call('GET', '/v1/backups')).body.backups) await call('DELETE', `/v1/backups/${id}`)
 })
 
@@ -144,7 +144,7 @@ void t.test('an unusable folder is reported, also as an event', async (t) => {
 	renameSync(folder, `${folder}-away`)
 	writeFileSync(folder, 'in the way')
 	const reply = await call('POST', '/v1/backups')
-	assertError(t, reply, { status: 500, code: 'backup_failed', says: /backups/ })
+	assertError(t, reply, { status: 500, code: 'backup_failed', message: /backups/ })
 	t.match((await stream.waitFor('backup.failed')).payload, { trigger: 'request', message: reply.body.message })
 	rmSync(folder)
 	renameSync(`${folder}-away`, folder)

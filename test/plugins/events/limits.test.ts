@@ -112,7 +112,7 @@ void t.test('max_streams limits open streams; the next request gets a Retry-Afte
 	const { url } = gateway
 	const [first, second] = [await openStream(url), await openStream(url)]
 	const reply = await gateway.request('GET', '/v1/events/stream')
-	assertError(t, reply, { status: 503, code: 'unavailable', says: /2 event streams are open/ })
+	assertError(t, reply, { status: 503, code: 'unavailable', message: /2 event streams are open/ })
 	t.match(reply.headers.get('retry-after'), /^\d+$/)
 	t.equal((await gateway.request('GET', '/v1/events/stream?last_event_id=none')).status, 503)
 	first.close()
@@ -131,7 +131,11 @@ void t.test('one token cannot use all streams', async (t) => {
 	const next = async (options: StreamOptions): Promise<void> => void open.push(await openStream(gateway.url, options))
 	for (let n = 0; n < 8; n++) await next({ token: one })
 	const reply = await gateway.request('GET', '/v1/events/stream', { token: one })
-	assertError(t, reply, { status: 429, code: 'rate_limited', says: /8 of 10 event streams are open with your token/ })
+	assertError(t, reply, {
+		status: 429,
+		code: 'rate_limited',
+		message: /8 of 10 event streams are open with your token/,
+	})
 	t.match(reply.headers.get('retry-after'), /^\d+$/)
 	await next({ token: other })
 	await next({})

@@ -260,7 +260,7 @@ void t.test("an operator's client signs in with a secret, with a key, or for the
 	assertError(t, await agent.call(`mcp/${id}/login`, {}), {
 		status: 409,
 		code: 'conflict',
-		says: /signs in automatically/,
+		message: /signs in automatically/,
 	})
 })
 
@@ -367,7 +367,7 @@ void t.test('the callback does not redirect, and only the URL of its own login c
 	assertError(t, await agent.call(`mcp/${other.id}/login/complete`, { redirect_url }), {
 		status: 400,
 		code: 'invalid_request',
-		says: /does not exist/,
+		message: /does not exist/,
 	})
 	t.equal((await agent.call(`mcp/${id}/login/complete`, { redirect_url })).body.status, 'connected')
 	// The authorization server accepts our redirect address only.
@@ -399,7 +399,7 @@ void t.test('untrustworthy documents are refused with the reason', async (t) => 
 		authorization_servers: [base],
 		...change,
 	})
-	for (const [what, documents, says] of [
+	for (const [what, documents, message] of [
 		[
 			'another resource',
 			(base: string) => ({ [AT_RESOURCE]: about(base, { resource: 'https://bank.example.com/mcp' }) }),
@@ -431,7 +431,7 @@ void t.test('untrustworthy documents are refused with the reason', async (t) => 
 		const agent = await newAgent(t)
 		const { id, status } = await add(agent, { name: 'odd', transport: 'http', url: `${base}/mcp` })
 		t.equal(status, 'error', what)
-		t.match((await agent.call(`mcp/${id}`)).body.last_error.message, says, what)
+		t.match((await agent.call(`mcp/${id}`)).body.last_error.message, message, what)
 		t.ok((await agent.call(`mcp/${id}/login`, {})).status >= 400, what)
 	}
 })

@@ -36,7 +36,7 @@ void t.test('a tool that changes while its server is connected is held back unti
 
 	const path = `/v1/agents/ada/mcp/${id}/accept`
 	const stale = await gateway.request('POST', path, { body: { digests: ['0'.repeat(64)] } })
-	assertError(t, stale, { status: 409, code: 'digest_mismatch', says: /changed again/ })
+	assertError(t, stale, { status: 409, code: 'digest_mismatch', message: /changed again/ })
 	const accepted = await gateway.request('POST', path, { body: { digests: [held.digest] } })
 	t.equal(accepted.status, 200)
 	t.match(shapeOf(accepted.body), { held: false, digest: held.digest, description: /secrets/ })

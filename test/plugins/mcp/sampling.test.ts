@@ -183,11 +183,11 @@ void t.test('requests that the operator has not allowed are refused', async (t) 
 		['roots', ['file:///srv']],
 	] as const) {
 		const reply = await gateway.request('POST', '/v1/agents/emil/mcp', { token, body: { ...web, [field]: value } })
-		assertError(t, reply, { status: 403, code: 'forbidden', says: RegExp(`${field} requires the scope`) })
+		assertError(t, reply, { status: 403, code: 'forbidden', message: RegExp(`${field} requires the scope`) })
 	}
 	for (const roots of [['/srv'], ['https://example.com/'], ['file://host/srv'], ['file:///a', 'file:///a']]) {
 		const reply = await emil.call('mcp', { ...web, roots })
-		assertError(t, reply, { status: 400, code: 'invalid_request', says: /roots/ })
+		assertError(t, reply, { status: 400, code: 'invalid_request', message: /roots/ })
 	}
 })
 

@@ -47,7 +47,7 @@ void t.test('a memory ranks before the one that it replaces, whatever the questi
 	assertError(t, await store('moves', { content: 'Hm.', replaces: ['none'] }), {
 		status: 404,
 		code: 'not_found',
-		says: /"none"/,
+		message: /"none"/,
 	})
 	await gateway.request('DELETE', `/v1/agents/moves/memory/${munich.body.id}`)
 	t.strictSame(await found('moves', 'Where does the user live?'), ['The user lives in Berlin.'])

@@ -55,7 +55,7 @@ async function complete(gateway: TestGateway, send: Send, prompt: string, agent 
 }
 
 function limited(t: Test, reply: Reply<Answer>, message: RegExp): void {
-	assertError(t, reply, { status: 429, code: 'rate_limited', says: message })
+	assertError(t, reply, { status: 429, code: 'rate_limited', message })
 	t.ok(Number(reply.headers.get('retry-after')) >= 1)
 }
 
