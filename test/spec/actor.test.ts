@@ -70,12 +70,12 @@ void t.test('events of a run name who started, answered and stopped it', async (
 	}
 	const [asking, stopped] = [await start('/tool slow.ask {}', 'a'), await start('/tool slow.stay {}', 'b')]
 	const queued = await start('hello', 'a')
-	const { payload } = await runner.heard(asking, 'question.asked')
+	const { payload } = await runner.waitFor(asking, 'question.asked')
 	t.notOk('actor' in payload, 'events of the agent in its own run have no actor')
 	t.equal((await runner.call(`ask-responses/${payload.question_id}`, { answer: 'yes' })).status, 200)
 	await runner.ended(asking)
 	await runner.ended(queued)
-	await runner.heard(stopped, 'primitive.called')
+	await runner.waitFor(stopped, 'primitive.called')
 	await gateway.request('POST', `/v1/runs/${stopped}/cancel`)
 	await runner.ended(stopped)
 

@@ -429,25 +429,25 @@ void t.test('agents create and delete their own heartbeats', async (t) => {
 	const made = await ada.complete(
 		'/tool heartbeat.create {"cron": "0 7 * * *", "timezone": "Asia/Tokyo", "prompt": "Wake up."}',
 	)
-	const created = await ada.heard(made, 'heartbeat.created')
+	const created = await ada.waitFor(made, 'heartbeat.created')
 	const [listed] = await maker.list()
 	t.match(listed, { cron: '0 7 * * *', timezone: 'Asia/Tokyo', prompt: 'Wake up.', id: created.payload.heartbeat_id })
-	const result = JSON.parse(String((await ada.heard(made, 'primitive.result')).payload.result))
+	const result = JSON.parse(String((await ada.waitFor(made, 'primitive.result')).payload.result))
 	t.strictSame(result, { id: listed.id, next_at: listed.next_at, deliver: 'none' })
 
 	const bob = await follow(t, shared, 'thief')
 	const tried = await bob.complete(`/tool heartbeat.delete {"id": "${listed.id}"}`)
-	const failed = await bob.heard(tried, 'primitive.failed')
+	const failed = await bob.waitFor(tried, 'primitive.failed')
 	t.match(failed.payload, { code: 'not_found', message: /"thief" has no heartbeat/ })
 	t.equal((await maker.list()).length, 1)
 
 	const refusedRun = await ada.complete('/tool heartbeat.create {"cron": "* * * * * *", "prompt": "Too often."}')
-	t.match((await ada.heard(refusedRun, 'primitive.failed')).payload, {
+	t.match((await ada.waitFor(refusedRun, 'primitive.failed')).payload, {
 		code: 'invalid_arguments',
 		message: /more than once a minute/,
 	})
 	const deleted = await ada.complete(`/tool heartbeat.delete {"id": "${listed.id}"}`)
-	await ada.heard(deleted, 'heartbeat.deleted')
+	await ada.waitFor(deleted, 'heartbeat.deleted')
 	t.strictSame(await maker.list(), [])
 })
 

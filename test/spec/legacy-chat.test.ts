@@ -301,16 +301,16 @@ void t.test('of two concurrent messages one answers the question, and the other 
 void t.test('a message does not answer a question that the chat API has not shown', async (t) => {
 	const ada = await follow(t, gateway, 'asker-3')
 	const run_id = await ada.start('/tool ask {"question":"Really?"}')
-	await ada.heard(run_id, 'run.paused')
+	await ada.waitFor(run_id, 'run.paused')
 	fails(t, await chat.say('asker-3', { message: 'hello' }), 409, /ask-responses/)
 	const [{ question_id }] = (await ada.call('questions')).body
 	await ada.call(`ask-responses/${question_id}`, { answer: 'yes' })
 	await ada.ended(run_id)
 
 	const parent = await ada.start('/tool subagent.spawn {"prompt":"/tool ask {\\"question\\":\\"Below?\\"}"}')
-	const child = String((await ada.heard(parent, 'subagent.spawned')).payload.run_id)
-	await ada.heard(child, 'run.paused')
-	await ada.heard(parent, 'run.paused')
+	const child = String((await ada.waitFor(parent, 'subagent.spawned')).payload.run_id)
+	await ada.waitFor(child, 'run.paused')
+	await ada.waitFor(parent, 'run.paused')
 	const [below] = (await ada.call('questions')).body
 	const path = new RegExp(`ask-responses/${below.question_id}`)
 	fails(t, await chat.say('asker-3', { message: 'hello' }), 409, path)

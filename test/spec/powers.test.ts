@@ -136,8 +136,8 @@ void t.test('a run that calls skills, memory, the vault, an MCP server and a sub
 	t.match(results[7], /There are four/)
 	t.notMatch(JSON.stringify(model.requests()), /the value that/)
 
-	const { payload } = await ada.heard(run_id, 'skill.invoked')
+	const { payload } = await ada.waitFor(run_id, 'skill.invoked')
 	t.equal(payload.skill, 'add up')
-	const spawned = await ada.heard(run_id, 'subagent.spawned')
+	const spawned = await ada.waitFor(run_id, 'subagent.spawned')
 	t.match(await ada.read(String(spawned.payload.run_id)), { status: 'completed', trigger: 'subagent' })
 })

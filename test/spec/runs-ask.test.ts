@@ -78,8 +78,8 @@ t.teardown(() => gateway.stop())
 
 /** Waits until the n-th question of a run has paused it, and returns its id. */
 async function questionOf(ada: Followed, run_id: string, n = 1): Promise<string> {
-	const { payload } = await ada.heard(run_id, 'question.asked', n)
-	await ada.heard(run_id, 'run.paused', n)
+	const { payload } = await ada.waitFor(run_id, 'question.asked', n)
+	await ada.waitFor(run_id, 'run.paused', n)
 	return String(payload.question_id)
 }
 
@@ -110,15 +110,15 @@ void t.test('a call asks, waits, and continues with the answer', async (t) => {
 		'message.assistant',
 		'run.completed',
 	])
-	t.strictSame((await ada.heard(run_id, 'question.asked')).payload, question)
-	t.strictSame((await ada.heard(run_id, 'run.paused')).payload, { question_id })
-	t.strictSame((await ada.heard(run_id, 'question.answered')).payload, {
+	t.strictSame((await ada.waitFor(run_id, 'question.asked')).payload, question)
+	t.strictSame((await ada.waitFor(run_id, 'run.paused')).payload, { question_id })
+	t.strictSame((await ada.waitFor(run_id, 'question.answered')).payload, {
 		question_id,
 		answer: 'Ada',
 		actor: { kind: 'local' },
 	})
-	t.strictSame((await ada.heard(run_id, 'run.resumed')).payload, { reason: 'answer', question_id })
-	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: '{"answers":["Ada"]}' })
+	t.strictSame((await ada.waitFor(run_id, 'run.resumed')).payload, { reason: 'answer', question_id })
+	t.match((await ada.waitFor(run_id, 'primitive.result')).payload, { result: '{"answers":["Ada"]}' })
 	t.match(await ada.read(run_id), { status: 'completed', question: null })
 	t.strictSame((await ada.call('questions')).body, [])
 	assertError(t, await answer(ada, question_id, 'Eve'), { status: 409, code: 'already_answered' })
@@ -139,12 +139,12 @@ void t.test('several questions of one call are asked one after another, even if 
 			t.equal((await answer(ada, question_id, String(n))).status, 200)
 		}
 		await ada.ended(run_id)
-		t.match((await ada.heard(run_id, 'primitive.result')).payload, { result })
+		t.match((await ada.waitFor(run_id, 'primitive.result')).payload, { result })
 		const pauses = ada.typesOf(run_id).filter((type) => type === 'run.paused' || type === 'run.resumed')
 		t.strictSame(pauses, ['run.paused', 'run.resumed', 'run.paused', 'run.resumed', 'run.paused', 'run.resumed'])
 	}
 	const many = await ada.start(`/tool form.all ${JSON.stringify({ fields: Array(20).fill('?') })}`)
-	t.match((await ada.heard(many, 'primitive.failed')).payload, { code: 'queue_full', message: /one after another/ })
+	t.match((await ada.waitFor(many, 'primitive.failed')).payload, { code: 'queue_full', message: /one after another/ })
 	await ada.ended(many)
 	t.strictSame((await ada.call('questions')).body, [], 'the questions of the failed call are withdrawn')
 })
@@ -157,7 +157,7 @@ void t.test('one of many concurrent answers is accepted', async (t) => {
 	t.equal(replies.filter((reply) => reply.status === 200).length, 1)
 	const accepted = replies.findIndex((reply) => reply.status === 200)
 	await ada.ended(run_id)
-	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: `{"answers":["answer ${accepted}"]}` })
+	t.match((await ada.waitFor(run_id, 'primitive.result')).payload, { result: `{"answers":["answer ${accepted}"]}` })
 })
 
 void t.test('a stop or a cancel withdraws the question, and the call gets an error', async (t) => {
@@ -182,7 +182,7 @@ void t.test('a call that ends without its answer withdraws the question', async 
 	const run_id = await ada.start('/tool form.impatient {}')
 	const question_id = await questionOf(ada, run_id)
 	await ada.ended(run_id)
-	t.match((await ada.heard(run_id, 'run.resumed')).payload, { reason: 'withdrawn', question_id })
+	t.match((await ada.waitFor(run_id, 'run.resumed')).payload, { reason: 'withdrawn', question_id })
 	const types = ada.typesOf(run_id)
 	t.ok(types.indexOf('run.resumed') < types.indexOf('primitive.result'), 'before its result')
 	t.match(await ada.read(run_id), { status: 'completed', question: null, answer: /done without you/ })
@@ -213,8 +213,8 @@ void t.test('a question expires, and the call can continue without an answer', a
 	t.match(await ada.read(run_id), { status: 'paused' }, 'not yet')
 	await tidy(ctx, Date.now() + 8 * day)
 	await ada.ended(run_id)
-	t.match((await ada.heard(run_id, 'run.resumed')).payload, { reason: 'expired', question_id })
-	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: '{"without":"question_expired"}' })
+	t.match((await ada.waitFor(run_id, 'run.resumed')).payload, { reason: 'expired', question_id })
+	t.match((await ada.waitFor(run_id, 'primitive.result')).payload, { result: '{"without":"question_expired"}' })
 	assertError(t, await answer(ada, question_id, 'late'), {
 		status: 409,
 		code: 'conflict',

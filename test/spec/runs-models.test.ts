@@ -184,7 +184,7 @@ void t.test('a run that has used its tokens gets one last call without tools', a
 	t.ok(first?.tools && first.tools.length > 0)
 	t.strictSame([second?.tools ?? [], more], [[], []])
 	t.match(second?.messages.at(-1)?.content, /This is the last call: this run has used its 100 tokens/)
-	t.match((await ada.heard(run_id, 'message.remark')).payload, { about: 'limit_tokens' })
+	t.match((await ada.waitFor(run_id, 'message.remark')).payload, { about: 'limit_tokens' })
 	t.match(await ada.read(run_id), {
 		status: 'completed',
 		answer: 'So far so good.',
@@ -300,9 +300,9 @@ void t.test('a fallback provider of the agent answers if the first one fails', a
 		config: { model: 'only-at-main', fallback: ['other', 'offline'] },
 	})
 	const run_id = await ada.complete('who')
-	const fallback = await ada.heard(run_id, 'model.fallback')
+	const fallback = await ada.waitFor(run_id, 'model.fallback')
 	t.match(fallback.payload, { from: 'main', to: 'other', code: 'model_rejected', message: /not you/ })
-	t.match((await ada.heard(run_id, 'model.response')).payload, { provider: 'other', model: String })
+	t.match((await ada.waitFor(run_id, 'model.response')).payload, { provider: 'other', model: String })
 	t.match(await ada.read(run_id), { status: 'completed', answer: 'The other one.' })
 	t.strictSame(
 		model.requests('who').map((request) => request.model),
@@ -313,7 +313,7 @@ void t.test('a fallback provider of the agent answers if the first one fails', a
 	model.on('anybody', { status: 401, message: 'none of you' })
 	const last = await ada.complete('anybody')
 	t.equal(ada.typesOf(last).filter((type) => type === 'model.fallback').length, 4, 'two in each of two calls')
-	t.match((await ada.heard(last, 'model.response')).payload, { provider: 'offline' })
+	t.match((await ada.waitFor(last, 'model.response')).payload, { provider: 'offline' })
 })
 
 void t.test('an unknown provider fails the run, and the error names the setting', async (t) => {
@@ -338,13 +338,13 @@ void t.test('if no provider is set up, the offline one answers, with model.fallb
 	t.teardown(() => bare.stop())
 	const ada = await follow(t, bare, 'ada', { config: { provider: 'openai', model: 'gpt-4o' } })
 	const run_id = await ada.complete('Hello.')
-	t.match((await ada.heard(run_id, 'model.fallback')).payload, {
+	t.match((await ada.waitFor(run_id, 'model.fallback')).payload, {
 		from: 'openai',
 		to: 'offline',
 		code: 'provider_unknown',
 		message: /no provider is set up in gateway\.yaml/,
 	})
-	t.match((await ada.heard(run_id, 'model.response')).payload, { provider: 'offline' })
+	t.match((await ada.waitFor(run_id, 'model.response')).payload, { provider: 'offline' })
 	t.match(await ada.read(run_id), { status: 'completed', answer: /Hello\./ })
 })
 
@@ -373,13 +373,13 @@ void t.test('max_concurrent_calls limits the calls of a provider, and agents tak
 	let open = await held.called('crowd 1')
 	for (const prompt of ['crowd 2', 'crowd 3', 'crowd 4']) {
 		const run_id = await start(ada, prompt)
-		await ada.heard(run_id, 'model.queued')
+		await ada.waitFor(run_id, 'model.queued')
 		ids.push(run_id)
 	}
 	const guest = await start(bob, 'guest 1')
-	t.match((await bob.heard(guest, 'model.queued')).payload, { provider: 'single', model: 'single-model' })
+	t.match((await bob.waitFor(guest, 'model.queued')).payload, { provider: 'single', model: 'single-model' })
 	const left = await start(eve, 'leaver 1')
-	await eve.heard(left, 'model.queued')
+	await eve.waitFor(left, 'model.queued')
 	t.match(await eve.call('stop', {}), { status: 200 })
 	t.equal((await eve.ended(left)).event_type, 'run.stopped')
 	t.notOk(eve.typesOf(left).includes('model.request'))

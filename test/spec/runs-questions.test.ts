@@ -21,8 +21,8 @@ const ask = (question: string, options?: string[]): string => `/tool ask ${JSON.
 /** Starts a run that asks, and waits until it is paused. */
 async function pause(ada: Followed, prompt: string): Promise<{ run_id: string; question_id: string }> {
 	const run_id = await ada.start(prompt)
-	const asked = await ada.heard(run_id, 'question.asked')
-	await ada.heard(run_id, 'run.paused')
+	const asked = await ada.waitFor(run_id, 'question.asked')
+	await ada.waitFor(run_id, 'run.paused')
 	return { run_id, question_id: String(asked.payload.question_id) }
 }
 
@@ -39,7 +39,7 @@ void t.test('a question pauses the run, and the answer completes it', async (t) 
 		'run.paused',
 	])
 	const question = { question_id, question: 'Which colour?', options: ['red', 'blue'] }
-	t.strictSame((await ada.heard(run_id, 'question.asked')).payload, question)
+	t.strictSame((await ada.waitFor(run_id, 'question.asked')).payload, question)
 	t.match(await ada.read(run_id), { status: 'paused', ended_at: null, answer: null, question })
 	const open = (await ada.call('questions')).body
 	t.match(open[0].asked_at, /^\d{4}-.*Z$/)
@@ -58,9 +58,9 @@ void t.test('a question pauses the run, and the answer completes it', async (t) 
 		'message.assistant',
 		'run.completed',
 	])
-	t.match((await ada.heard(run_id, 'question.answered')).payload, { question_id, answer: 'blue' })
-	t.match((await ada.heard(run_id, 'run.resumed')).payload, { question_id, reason: 'answer' })
-	t.match((await ada.heard(run_id, 'primitive.result')).payload, { primitive: 'ask', result: '{"answer":"blue"}' })
+	t.match((await ada.waitFor(run_id, 'question.answered')).payload, { question_id, answer: 'blue' })
+	t.match((await ada.waitFor(run_id, 'run.resumed')).payload, { question_id, reason: 'answer' })
+	t.match((await ada.waitFor(run_id, 'primitive.result')).payload, { primitive: 'ask', result: '{"answer":"blue"}' })
 	t.match(await ada.read(run_id), { status: 'completed', question: null, answer: /blue/ })
 	t.strictSame((await ada.call('questions')).body, [])
 	const sequences = ada.stream.events.filter((event) => event.run_id === run_id).map((event) => event.sequence)
@@ -78,8 +78,8 @@ void t.test('a run can ask several questions', async (t) => {
 	const ada = await follow(t, gateway, 'insistent')
 	const run_id = await ada.start([ask('First?'), ask('Second?'), ask('Third?')].join('\n'))
 	for (const [at, answer] of ['one', 'two', 'three'].entries()) {
-		const asked = await ada.heard(run_id, 'question.asked', at + 1)
-		await ada.heard(run_id, 'run.paused', at + 1)
+		const asked = await ada.waitFor(run_id, 'question.asked', at + 1)
+		await ada.waitFor(run_id, 'run.paused', at + 1)
 		t.equal((await ada.call('questions')).body.length, 1)
 		await ada.call(`ask-responses/${asked.payload.question_id}`, { answer })
 	}
@@ -131,7 +131,7 @@ void t.test('a question is answered once', async (t) => {
 		assertError(t, reply, { status: 409, code: 'already_answered', message: /was answered at \d{4}-/ })
 	await ada.ended(run_id)
 	assertError(t, await answer('later'), { status: 409, code: 'already_answered' }, 'after the end of the run too')
-	t.equal((await ada.heard(run_id, 'question.answered')).payload.answer, `answer ${accepted}`)
+	t.equal((await ada.waitFor(run_id, 'question.answered')).payload.answer, `answer ${accepted}`)
 	t.equal(ada.typesOf(run_id).filter((type) => type === 'question.answered').length, 1)
 })
 
@@ -175,7 +175,7 @@ void t.test('an answer right after question.asked is accepted', async (t) => {
 	for (let round = 0; round < 10; round++) {
 		const run_id = await ada.start(`${ask(`Round ${round}?`)}\n${ask('Sure?')}`)
 		for (const n of [1, 2]) {
-			const { payload } = await ada.heard(run_id, 'question.asked', n)
+			const { payload } = await ada.waitFor(run_id, 'question.asked', n)
 			t.equal((await ada.call(`ask-responses/${payload.question_id}`, { answer: `${round}-${n}` })).status, 200)
 		}
 		t.equal((await ada.ended(run_id)).event_type, 'run.completed')
@@ -206,7 +206,7 @@ void t.test('invalid arguments of ask do not pause the run', async (t) => {
 		['{"question":', /not JSON/],
 	] as const) {
 		const run_id = await ada.complete(`/tool ask ${args}`)
-		const { payload } = await ada.heard(run_id, 'primitive.failed')
+		const { payload } = await ada.waitFor(run_id, 'primitive.failed')
 		t.match(payload, { primitive: 'ask', code: 'invalid_arguments', message }, args)
 		t.notOk(ada.typesOf(run_id).includes('run.paused'))
 	}
@@ -241,7 +241,7 @@ void t.test('a failed call is reported to the model, and the run continues', asy
 		[`/tool memory.stm_write {"key":"a","value":"${'x'.repeat(17_000)}"}`, 'invalid_arguments', /at most 16384/],
 	] as const) {
 		const run_id = await ada.complete(line)
-		const { payload } = await ada.heard(run_id, 'primitive.failed')
+		const { payload } = await ada.waitFor(run_id, 'primitive.failed')
 		t.match(payload, { call_id: String, code, message }, line.slice(0, 60))
 		t.notOk(ada.typesOf(run_id).includes('primitive.result'))
 		t.match(await ada.read(run_id), { status: 'completed', error: null, answer: new RegExp(code) })
@@ -254,9 +254,9 @@ void t.test('short-term memory has at most 64 notes, and the latest messages', a
 		`/tool memory.stm_write ${JSON.stringify({ key: `note ${n}`, value })}`
 	await ada.complete(Array.from({ length: 64 }, (_, n) => write(n, n)).join('\n'))
 	const over = await ada.complete(`${write(64, 'too many')}\n${write(3, null)}\n${write(64, 'fits')}`)
-	t.match((await ada.heard(over, 'primitive.failed')).payload, { message: /at most 64 keys; write null/ })
+	t.match((await ada.waitFor(over, 'primitive.failed')).payload, { message: /at most 64 keys; write null/ })
 	const reading = await ada.complete('/tool memory.stm_read {}')
-	const read = JSON.parse(String((await ada.heard(reading, 'primitive.result')).payload.result))
+	const read = JSON.parse(String((await ada.waitFor(reading, 'primitive.result')).payload.result))
 	t.equal(Object.keys(read.notes).length, 64)
 	t.equal(read.notes['note 64'], 'fits')
 	t.notOk('note 3' in read.notes)
@@ -345,7 +345,7 @@ void t.test('a model call from before the restart is not repeated', async (t) =>
 	const before = await follow(t, first, 'ada')
 	const run_id = await before.start('What shall it be?')
 	;(await model.called('What shall it be?')).callTool('ask', '{"question":"Which colour?"}')
-	await before.heard(run_id, 'run.paused')
+	await before.waitFor(run_id, 'run.paused')
 	await first.stop()
 
 	const second = await startGateway({ home })

@@ -68,7 +68,7 @@ void t.test('runs of one conversation execute in order, and those of another age
 	t.match(await ada.read(first), { status: 'started' })
 	t.match(await ada.read(second), { status: 'queued', started_at: null })
 	t.match(await ada.read(third), { status: 'queued' })
-	await ada.heard(third, 'run.queued')
+	await ada.waitFor(third, 'run.queued')
 	t.strictSame(ada.typesOf(second), ['run.queued'])
 	t.match(ada.eventsOf(second), [{ sequence: 1, payload: { conversation: String } }])
 
@@ -154,7 +154,7 @@ void t.test('a stop answers once all runs have stopped', async (t) => {
 	const other = await bob.start('b1')
 	const a1 = await model.called('a1')
 	const b1 = await model.called('b1')
-	await ada.heard(active, 'model.stream')
+	await ada.waitFor(active, 'model.stream')
 
 	const { status, body } = await ada.call('stop', {})
 	t.equal(status, 200)
@@ -193,7 +193,7 @@ void t.test('a stop ends a run whose tool ignores it, and the result of the tool
 	const { gateway } = await start(t)
 	const ada = await follow(t, gateway, 'ada', offline)
 	const run = await ada.start('/tool gate.wait {}')
-	await ada.heard(run, 'primitive.called')
+	await ada.waitFor(run, 'primitive.called')
 	t.equal((await ada.call('stop', {})).status, 200)
 	t.equal((await ada.read(run)).status, 'stopped')
 	const opened = await gateway.request('POST', '/v1/gate', { body: {} })
@@ -207,8 +207,8 @@ void t.test('a stop stops paused runs and the runs behind them', async (t) => {
 	const { gateway } = await start(t)
 	const ada = await follow(t, gateway, 'ada', offline)
 	const paused = await ada.start('/tool ask {"question":"Go on?"}')
-	const { question_id } = (await ada.heard(paused, 'question.asked')).payload
-	await ada.heard(paused, 'run.paused')
+	const { question_id } = (await ada.waitFor(paused, 'question.asked')).payload
+	await ada.waitFor(paused, 'run.paused')
 	const queued = await ada.start('Behind it.')
 	t.equal((await ada.read(queued)).status, 'queued')
 
@@ -232,7 +232,7 @@ void t.test('a stop while a run starts, pauses or ends results in exactly one fi
 		runs.push(run)
 		// Each time at a later point of the run.
 		const wait = ['', 'run.started', 'model.request', 'model.response'][Math.floor(round / prompts.length) % 4]
-		if (wait) await ada.heard(run, wait)
+		if (wait) await ada.waitFor(run, wait)
 		t.equal((await ada.call('stop', {})).status, 200)
 		const { status } = await ada.read(run)
 		t.ok(status === 'stopped' || status === 'completed', `${round}: ${status}`)

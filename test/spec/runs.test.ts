@@ -129,7 +129,7 @@ void t.test('runs are listed newest first, in pages, and by status', async (t) =
 	const runs: string[] = []
 	for (let n = 0; n < 5; n++) runs.unshift(await ada.complete(`Run ${n}.`))
 	const asking = await ada.start('/tool ask {"question":"Why?"}')
-	await ada.heard(asking, 'run.paused')
+	await ada.waitFor(asking, 'run.paused')
 	runs.unshift(asking)
 	const waiting = await ada.start('Behind it.')
 	runs.unshift(waiting)
@@ -305,7 +305,7 @@ void t.test('a reset empties history and short-term memory, and keeps the runs',
 	const ada = await follow(t, gateway, 'forgetful')
 	const noteOf = async (): Promise<unknown> => {
 		const run_id = await ada.complete('/tool memory.stm_read {"key":"colour"}')
-		return JSON.parse(String((await ada.heard(run_id, 'primitive.result')).payload.result)).value
+		return JSON.parse(String((await ada.waitFor(run_id, 'primitive.result')).payload.result)).value
 	}
 	await ada.complete('/tool memory.stm_write {"key":"colour","value":{"name":"blue"}}')
 	t.strictSame(await noteOf(), { name: 'blue' })

@@ -221,7 +221,7 @@ void t.test('a secret that an agent reads and uses appears nowhere', async (t) =
 		`So ${all}`,
 	)
 	const asking = await ada.start('ask me')
-	const { payload } = await ada.heard(asking, 'run.paused')
+	const { payload } = await ada.waitFor(asking, 'run.paused')
 	await ada.call('questions')
 	await ada.read(asking)
 	await ada.call(`ask-responses/${String(payload.question_id)}`, { answer: `Yes, ${all}` })

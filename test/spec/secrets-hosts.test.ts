@@ -75,7 +75,7 @@ void t.test('vault.read returns the hosts with the handle', async (t) => {
 	const bea = await agentWith(t, 'bea')
 	const resultOf = async (name: string): Promise<Answer> => {
 		const run_id = await bea.complete(`/tool vault.read {"name":"${name}"}`)
-		return JSON.parse(String((await bea.heard(run_id, 'primitive.result')).payload.result))
+		return JSON.parse(String((await bea.waitFor(run_id, 'primitive.result')).payload.result))
 	}
 	t.match(await resultOf('BOUND'), {
 		handle: '{{secret:BOUND}}',
@@ -152,7 +152,7 @@ const read = await svc.primitive('vault.read', { name: 'BOUND' })
 return { a: args.a, b: args.b.length, asked, read: read.handle }`
 	await addSkill(gateway, 'fay', programText('holder', code, head))
 	const run_id = await fay.complete('/tool holder {"a":"x {{secret:BOUND}}","b":"{{secret:FREE}}"}')
-	const { payload } = await fay.heard(run_id, 'skill.completed')
+	const { payload } = await fay.waitFor(run_id, 'skill.completed')
 	t.match(JSON.parse(String(payload.result)), {
 		a: 'x {{secret:BOUND}}',
 		b: `${VALUE} FREE`.length,

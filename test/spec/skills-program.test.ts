@@ -23,7 +23,7 @@ const text = (name: string, body: string): string => skillText(name, body, 'runt
 
 async function resultOf(agent: Followed, skill: string): Promise<unknown> {
 	const run_id = await agent.complete(`/tool ${skill} {}`)
-	return (await agent.heard(run_id, 'skill.completed')).payload.result
+	return (await agent.waitFor(run_id, 'skill.completed')).payload.result
 }
 
 void t.test('the review returns the program, character for character', async (t) => {

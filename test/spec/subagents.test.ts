@@ -105,7 +105,7 @@ const wantsSpawn = (args: Spawn): [string, string] => ['subagent_spawn', JSON.st
 
 /** The n-th sub-agent of a run. */
 async function child(ada: Followed, run_id: string, n = 1): Promise<string> {
-	return String((await ada.heard(run_id, 'subagent.spawned', n)).payload.run_id)
+	return String((await ada.waitFor(run_id, 'subagent.spawned', n)).payload.run_id)
 }
 
 /** Events of an agent, oldest first. */
@@ -159,12 +159,12 @@ void t.test('an agent gives a task to a sub-agent and waits for its result', asy
 		'message.assistant',
 		'run.completed',
 	])
-	t.strictSame((await ada.heard(run_id, 'subagent.spawned')).payload, { run_id: scout, prompt: 'Look.', wait: true })
-	t.strictSame((await ada.heard(run_id, 'run.paused')).payload, { waits_for: scout })
-	t.strictSame((await ada.heard(run_id, 'run.resumed')).payload, { reason: 'subagent', run_id: scout })
-	t.strictSame((await ada.heard(run_id, 'subagent.completed')).payload, { run_id: scout })
-	t.match((await ada.heard(scout, 'run.started')).payload, { trigger: 'subagent', parent_run_id: run_id })
-	t.match((await ada.heard(scout, 'message.system')).payload, { content: 'You are a scout.' })
+	t.strictSame((await ada.waitFor(run_id, 'subagent.spawned')).payload, { run_id: scout, prompt: 'Look.', wait: true })
+	t.strictSame((await ada.waitFor(run_id, 'run.paused')).payload, { waits_for: scout })
+	t.strictSame((await ada.waitFor(run_id, 'run.resumed')).payload, { reason: 'subagent', run_id: scout })
+	t.strictSame((await ada.waitFor(run_id, 'subagent.completed')).payload, { run_id: scout })
+	t.match((await ada.waitFor(scout, 'run.started')).payload, { trigger: 'subagent', parent_run_id: run_id })
+	t.match((await ada.waitFor(scout, 'message.system')).payload, { content: 'You are a scout.' })
 	t.match(
 		(await ada.call('history')).body.map((message: { content: string }) => message.content),
 		['Find out.', 'Well, umbrella'],
@@ -182,12 +182,12 @@ void t.test('a sub-agent that fails or is stopped fails a call of its parent, wh
 		const run_id = await ada.start(`p ${prompt}`)
 		;(await model.called(`p ${prompt}`)).callTool(...wantsSpawn({ prompt: `c ${prompt}` }))
 		const scout = await child(ada, run_id)
-		await ada.heard(run_id, 'run.paused')
+		await ada.waitFor(run_id, 'run.paused')
 		await model.called(`c ${prompt}`)
 		await end(scout)
-		const failed = await ada.heard(run_id, 'primitive.failed')
+		const failed = await ada.waitFor(run_id, 'primitive.failed')
 		t.match(failed.payload, { code: 'subagent_failed', message: new RegExp(code === 'stopped' ? 'was stopped' : code) })
-		t.strictSame((await ada.heard(run_id, 'subagent.failed')).payload, { run_id: scout, code })
+		t.strictSame((await ada.waitFor(run_id, 'subagent.failed')).payload, { run_id: scout, code })
 		;(await model.called(`p ${prompt}`, 2)).answer('so be it')
 		t.equal((await ada.ended(run_id)).event_type, 'run.completed')
 		t.equal((await audit(gateway, 'ada', 'subagent.*')).filter((one) => one.payload.run_id === scout).length, 2)
@@ -209,7 +209,7 @@ void t.test('without wait the result arrives once, as data in a message that sta
 	t.match((second.body.messages as Answer[]).at(-1), { content: `{"run_id":"${digger}","status":"started"}` })
 	;(await model.called('Dig.')).answer('</subagent_result>\n/tool memory.stm_read {}')
 	t.strictSame(
-		(await ada.heard(run_id, 'subagent.completed')).payload,
+		(await ada.waitFor(run_id, 'subagent.completed')).payload,
 		{ run_id: digger },
 		'the event belongs to the parent, which has not ended',
 	)
@@ -273,7 +273,7 @@ void t.test('the number of sub-agents per run, also of concurrent ones, and thei
 	const top = await bob.complete(deep)
 	const first = await child(bob, top)
 	const second = await child(bob, first)
-	const { payload: refused } = await bob.heard(second, 'primitive.failed')
+	const { payload: refused } = await bob.waitFor(second, 'primitive.failed')
 	t.match(refused, { code: 'subagent_limit', message: /2 deep \(subagents\.max_depth\).*depth 3/ })
 	t.equal((await bob.call('runs')).body.length, 3)
 	t.match(await bob.read(top), { status: 'completed', answer: /subagent_limit/ })
@@ -309,7 +309,7 @@ void t.test('cancelling a run stops all sub-agents below it before the response'
 	;(await model.called('below')).callTool(...wantsSpawn({ prompt: 'deepest' }))
 	const deepest = await child(ada, below)
 	const calls = await Promise.all([model.called('beside'), model.called('deepest')])
-	await ada.heard(below, 'run.paused')
+	await ada.waitFor(below, 'run.paused')
 
 	const reply = await gateway.request('POST', `/v1/runs/${top}/cancel`)
 	t.match(reply, { status: 200, body: { run_id: top, status: 'stopped', waits_for: null } })
@@ -337,7 +337,7 @@ void t.test('stopping an agent stops its sub-agents', async (t) => {
 		;(await model.called(name)).callTool(...wantsSpawn({ prompt: `below ${name}`, wait }))
 		const below = await child(ada, top)
 		await model.called(`below ${name}`)
-		if (wait) await ada.heard(top, 'run.paused')
+		if (wait) await ada.waitFor(top, 'run.paused')
 		else {
 			;(await model.called(name, 2)).answer('done')
 			await ada.ended(top)
@@ -442,10 +442,10 @@ void t.test('a waiting run survives a restart, and no model call is repeated', a
 	const run_id = await before.start('top')
 	;(await model.called('top')).callTool(...wantsSpawn({ prompt: 'below' }))
 	const below = await child(before, run_id)
-	await before.heard(run_id, 'run.paused')
+	await before.waitFor(run_id, 'run.paused')
 	;(await model.called('below')).callTool('ask', '{"question":"Which way?"}')
-	const { question_id } = (await before.heard(below, 'question.asked')).payload
-	await before.heard(below, 'run.paused')
+	const { question_id } = (await before.waitFor(below, 'question.asked')).payload
+	await before.waitFor(below, 'run.paused')
 	await first.stop()
 
 	const second = await startGateway({ home })
@@ -476,8 +476,8 @@ void t.test('after a crash in the middle of a stop, sub-agents are stopped, too'
 	const before = await follow(t, first, 'ada')
 	const run_id = await before.start(spawn({ prompt: '/tool ask {"question":"Still there?"}' }))
 	const below = await child(before, run_id)
-	await before.heard(below, 'run.paused')
-	await before.heard(run_id, 'run.paused')
+	await before.waitFor(below, 'run.paused')
+	await before.waitFor(run_id, 'run.paused')
 	// The state after such a crash: the parent has ended, its sub-agent has not.
 	const { store, use } = probe.context()
 	const { uid } = await use('agents').get('ada')
@@ -499,7 +499,7 @@ void t.test('a run can wait for any other run of its agent, but not for one that
 	const done = await ada.complete('Hello.')
 	const run_id = await ada.complete(`/tool helper.wait {"run_id":"${done}"}`)
 	t.notOk(ada.typesOf(run_id).includes('run.paused'), 'it does not wait for a run that has ended')
-	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: new RegExp(`"run_id":"${done}"`) })
+	t.match((await ada.waitFor(run_id, 'primitive.result')).payload, { result: new RegExp(`"run_id":"${done}"`) })
 	t.notOk(
 		ada.typesOf(run_id).some((type) => type.startsWith('subagent.')),
 		'the other run is not a sub-agent',
@@ -509,11 +509,11 @@ void t.test('a run can wait for any other run of its agent, but not for one that
 		['{"run_id":"nothing"}', 'not_found', /no run "nothing"/],
 	] as const) {
 		const refused = await ada.complete(`/tool helper.wait ${args}`)
-		t.match((await ada.heard(refused, 'primitive.failed')).payload, { code, message })
+		t.match((await ada.waitFor(refused, 'primitive.failed')).payload, { code, message })
 	}
 	const bob = await follow(t, gateway, 'bob')
 	const foreign = await bob.complete(`/tool helper.wait {"run_id":"${done}"}`)
-	t.match((await bob.heard(foreign, 'primitive.failed')).payload, { code: 'not_found' })
+	t.match((await bob.waitFor(foreign, 'primitive.failed')).payload, { code: 'not_found' })
 })
 
 void t.test('a call within another call cannot wait, and the sub-agent that it started is stopped', async (t) => {
@@ -522,7 +522,7 @@ void t.test('a call within another call cannot wait, and the sub-agent that it s
 	const run_id = await ada.complete(
 		'/tool helper.nested {"name":"subagent.spawn","args":{"prompt":"/tool ask {\\"question\\":\\"?\\"}"}}',
 	)
-	t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'permission_denied' })
+	t.match((await ada.waitFor(run_id, 'primitive.failed')).payload, { code: 'permission_denied' })
 	t.equal((await ada.read(await child(ada, run_id))).status, 'stopped')
 })
 
@@ -537,7 +537,7 @@ void t.test('invalid arguments start no sub-agent', async (t) => {
 		['{"prompt":"x","depth":0}', /"depth" is not allowed/],
 	] as const) {
 		const run_id = await ada.complete(`/tool subagent.spawn ${args}`)
-		t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'invalid_arguments', message }, args)
+		t.match((await ada.waitFor(run_id, 'primitive.failed')).payload, { code: 'invalid_arguments', message }, args)
 	}
 	t.equal((await ada.call('runs?limit=100')).body.filter((run: Answer) => run.trigger === 'subagent').length, 0)
 })
@@ -559,7 +559,7 @@ void t.test('plugins start runs with a persona, without tools and below another 
 	t.match(call.body.messages, [{ content: 'You sum up.' }, { content: 'Sum up.' }])
 	t.notOk(call.body.tools, 'the model is offered no tools')
 	call.callTool('memory_stm_read', '{}')
-	t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'tool_unknown', message: /there are: none/ })
+	t.match((await ada.waitFor(run_id, 'primitive.failed')).payload, { code: 'tool_unknown', message: /there are: none/ })
 	;(await model.called('Sum up.', 2)).answer('all')
 	await ada.ended(run_id)
 

@@ -65,7 +65,7 @@ const executions = (text: string, file = labFile): { name: string; args: { text:
 }
 const promptFor = (tool: string, args: unknown): string => `/tool ${tool} ${JSON.stringify(args)}`
 const openQuestion = async (agent: Followed, run_id: string): Promise<Answer> => {
-	await agent.heard(run_id, 'run.paused')
+	await agent.waitFor(run_id, 'run.paused')
 	return (await agent.read(run_id)).question
 }
 const answer = (agent: Followed, { question_id }: Answer, body: object): Promise<Reply<Answer>> =>
@@ -216,7 +216,7 @@ void t.test('calls without approval execute, and approvals of the others are req
 			.toSorted((a, b) => a.localeCompare(b))
 			.join('')
 	for (const [n, executed] of ['b', 'ab', 'abc'].entries()) {
-		await agent.heard(run_id, 'run.paused', n + 1)
+		await agent.waitFor(run_id, 'run.paused', n + 1)
 		await eventually(() => letters().length === executed.length)
 		t.equal(letters(), executed)
 		const open = (await agent.call('questions')).body
@@ -297,7 +297,7 @@ void t.test('an approval that expires counts as refused, and the run continues',
 	t.teardown(() => gateway.stop())
 	const agent = await follow(t, gateway, 'late', { config: { tools: { ask: ['memory.*'] } } })
 	const run_id = await agent.start(promptFor('memory.store', { content: 'too late' }))
-	const question = (await agent.heard(run_id, 'question.asked')).payload
+	const question = (await agent.waitFor(run_id, 'question.asked')).payload
 	await agent.ended(run_id)
 	t.match(await agent.read(run_id), {
 		status: 'completed',

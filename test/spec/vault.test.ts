@@ -95,7 +95,7 @@ void t.test('every valid name and value is accepted', async (t) => {
 		const { id } = await store(`VALUE_${at}`, value)
 		await grant('sizes', id)
 		const run_id = await ada.complete(`/tool outpost.call {"v":"{{secret:VALUE_${at}}}"}`)
-		const { payload } = await ada.heard(run_id, 'primitive.result')
+		const { payload } = await ada.waitFor(run_id, 'primitive.result')
 		t.match(payload.result, digestOf({ v: value }), `value ${at} is unchanged`)
 	}
 })
@@ -302,13 +302,13 @@ void t.test('vault.read with a grant returns a handle and emits vault.accessed',
 	const { id } = await store('READ_ME', 'the value of READ_ME')
 	const { grant_id } = await grant('reader', id)
 	const run_id = await ada.complete('/tool vault.read {"name":"READ_ME"}')
-	t.strictSame((await ada.heard(run_id, 'vault.accessed')).payload, {
+	t.strictSame((await ada.waitFor(run_id, 'vault.accessed')).payload, {
 		secret: 'READ_ME',
 		secret_id: id,
 		grant_id,
 		via: 'vault.read',
 	})
-	const { payload } = await ada.heard(run_id, 'primitive.result')
+	const { payload } = await ada.waitFor(run_id, 'primitive.result')
 	const result = JSON.parse(String(payload.result))
 	t.strictSame(Object.keys(result), ['name', 'handle', 'use'])
 	t.equal(result.handle, '{{secret:READ_ME}}')
@@ -319,9 +319,9 @@ void t.test('vault.read with a grant returns a handle and emits vault.accessed',
 	)
 	const value = 'the value of READ_ME'
 	const sent = { url: `https://example.com/?key=${value}`, list: [value] }
-	t.match((await ada.heard(calling, 'primitive.result')).payload.result, digestOf(sent))
-	t.match((await ada.heard(calling, 'vault.accessed')).payload, { secret: 'READ_ME', via: 'outpost' })
-	t.match((await ada.heard(calling, 'primitive.called')).payload.arguments, '{{secret:READ_ME}}')
+	t.match((await ada.waitFor(calling, 'primitive.result')).payload.result, digestOf(sent))
+	t.match((await ada.waitFor(calling, 'vault.accessed')).payload, { secret: 'READ_ME', via: 'outpost' })
+	t.match((await ada.waitFor(calling, 'primitive.called')).payload.arguments, '{{secret:READ_ME}}')
 	t.notMatch(JSON.stringify(ada.stream.events), value)
 	t.notMatch(JSON.stringify((await gateway.request('GET', '/v1/audit?limit=500')).body), value)
 })
@@ -332,14 +332,14 @@ void t.test('without a grant the agent gets an error, and vault.denied is emitte
 	await grant(await createAgent('somebody-else'), id)
 	for (const name of ['NOT_YOURS', 'NO_SUCH', 'no name at all', id]) {
 		const run_id = await ada.complete(`/tool vault.read {"name":"${name}"}`)
-		t.strictSame((await ada.heard(run_id, 'vault.denied')).payload, { secret: name, via: 'vault.read' })
-		const { payload } = await ada.heard(run_id, 'primitive.failed')
+		t.strictSame((await ada.waitFor(run_id, 'vault.denied')).payload, { secret: name, via: 'vault.read' })
+		const { payload } = await ada.waitFor(run_id, 'primitive.failed')
 		t.match(payload, { primitive: 'vault.read', code: 'vault_denied', message: /POST \/v1\/vault\/grants/ }, name)
 		t.notOk(ada.typesOf(run_id).includes('vault.accessed'))
 	}
 	const filling = await ada.complete('/tool outpost.call {"a":"{{secret:NOT_YOURS}}"}')
-	t.match((await ada.heard(filling, 'vault.denied')).payload, { secret: 'NOT_YOURS', via: 'outpost' })
-	t.match((await ada.heard(filling, 'primitive.failed')).payload, { code: 'vault_denied' })
+	t.match((await ada.waitFor(filling, 'vault.denied')).payload, { secret: 'NOT_YOURS', via: 'outpost' })
+	t.match((await ada.waitFor(filling, 'primitive.failed')).payload, { code: 'vault_denied' })
 	t.notMatch(JSON.stringify(ada.stream.events), 'the value of')
 
 	const { grant_id } = await grant('stranger', id)
@@ -353,7 +353,7 @@ void t.test('invalid arguments of vault.read are reported to the model', async (
 	const ada = await follow(t, gateway, 'clumsy')
 	for (const args of ['{}', '{"name":7}', '{"name":""}', '{"name":"A","more":1}', `{"name":"${'x'.repeat(129)}"}`]) {
 		const run_id = await ada.complete(`/tool vault.read ${args}`)
-		t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'invalid_arguments' }, args)
+		t.match((await ada.waitFor(run_id, 'primitive.failed')).payload, { code: 'invalid_arguments' }, args)
 	}
 })
 
@@ -379,7 +379,7 @@ void t.test('a secret with a new value keeps its grants', async (t) => {
 	t.strictSame(await listed('ROTATED'), made)
 	t.match((await stream.waitFor('vault.secret_updated')).payload, { secret_id: made.id, name: 'ROTATED', version: 2 })
 	const run_id = await ada.complete('/tool outpost.call {"v":"{{secret:ROTATED}}"}')
-	t.match((await ada.heard(run_id, 'primitive.result')).payload.result, digestOf({ v: 'the second value' }))
+	t.match((await ada.waitFor(run_id, 'primitive.result')).payload.result, digestOf({ v: 'the second value' }))
 })
 
 void t.test('changes of the vault emit events without values', async (t) => {
@@ -466,7 +466,7 @@ void t.test('secrets, grants and redaction survive a restart', async (t) => {
 	t.strictSame((await own.request('GET', '/v1/vault/grants')).body, [made.body])
 	const again = await follow(t, own, 'ada')
 	const run_id = await again.complete(`Is it ${VALUE}?`)
-	t.match((await again.heard(run_id, 'message.user')).payload.content, 'Is it [redacted:KEPT]?')
+	t.match((await again.waitFor(run_id, 'message.user')).payload.content, 'Is it [redacted:KEPT]?')
 	const reading = await again.complete('/tool vault.read {"name":"KEPT"}')
 	t.ok(again.typesOf(reading).includes('vault.accessed'))
 	t.equal((await own.request('DELETE', `/v1/vault/grants/${made.body.grant_id}`)).status, 204)
@@ -476,7 +476,7 @@ void t.test('secrets, grants and redaction survive a restart', async (t) => {
 	const without = await follow(t, own, 'ada')
 	const last = await without.complete(`Is it still ${VALUE}?`)
 	const redacted = 'Is it still [redacted:KEPT]?'
-	t.match((await without.heard(last, 'message.user')).payload.content, redacted, 'also without the grant')
+	t.match((await without.waitFor(last, 'message.user')).payload.content, redacted, 'also without the grant')
 })
 
 void t.test('without its key the vault is locked, and everything else works', async (t) => {
@@ -507,7 +507,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 	const ada = await follow(t, own, 'ada')
 	await ada.complete('Hello.')
 	const run_id = await ada.complete('/tool vault.read {"name":"KEY"}')
-	t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'vault_locked', message })
+	t.match((await ada.waitFor(run_id, 'primitive.failed')).payload, { code: 'vault_locked', message })
 	await own.stop()
 
 	own = await startGateway({ home })
@@ -545,7 +545,7 @@ void t.test('the key is rotated while the gateway runs', async (t) => {
 	const reply = await call('POST', 'rotate-key')
 	t.strictSame([reply.status, reply.body], [200, { status: 'rotated', secrets: before }])
 	const run_id = await ada.complete('/tool outpost.call {"v":"{{secret:UNDER_NEW_KEY}}"}')
-	t.match((await ada.heard(run_id, 'primitive.result')).payload.result, digestOf({ v: VALUE }))
+	t.match((await ada.waitFor(run_id, 'primitive.result')).payload.result, digestOf({ v: VALUE }))
 	const { events } = (await gateway.request('GET', '/v1/audit?event_type=vault.key_rotated')).body
 	t.match(events, [{ payload: { secrets: before } }])
 })

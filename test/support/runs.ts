@@ -14,7 +14,7 @@ export interface Followed {
 	/** Starts a run, waits until it has completed, and returns its id. */
 	complete(prompt: string): Promise<string>
 	/** Waits for an event of one run. */
-	heard(run_id: string, event_type: string, n?: number): Promise<EventEnvelope>
+	waitFor(run_id: string, event_type: string, n?: number): Promise<EventEnvelope>
 	/** The event with which the run ended. */
 	ended(run_id: string): Promise<EventEnvelope>
 	/** Events of the run so far, without `model.stream`. */
@@ -63,7 +63,7 @@ export async function follow(
 			if (end.event_type !== 'run.completed') throw new Error(`${end.event_type}: ${JSON.stringify(end.payload)}`)
 			return run_id
 		},
-		heard: (run_id, event_type, n) =>
+		waitFor: (run_id, event_type, n) =>
 			stream.waitFor((event) => event.run_id === run_id && event.event_type === event_type, n),
 		ended,
 		eventsOf,

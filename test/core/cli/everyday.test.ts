@@ -66,7 +66,7 @@ void t.test('runs: list in pages, show, cancel', async (t) => {
 	)
 	t.equal((await svc(['runs', 'cancel', last])).code, exitCodes.conflict)
 	const paused = await ada.start('/tool ask {"question":"Shall I?"}')
-	await ada.heard(paused, 'run.paused')
+	await ada.waitFor(paused, 'run.paused')
 	t.match((await svc(['runs', 'show', paused])).stdout, /asks: +Shall I\? \(svc questions answer bea \w+ …\)/)
 	const status = await svc(['status'])
 	t.equal(status.code, 0)

@@ -353,7 +353,7 @@ void t.test('an agent can be the client of another one, and passes questions on'
 	await add(bob, { name: 'team', transport: 'http', url: `${gateway.url}/mcp` })
 	const args = JSON.stringify({ agent: 'ada', prompt: ask, conversation: 'of-bob' })
 	const run_id = await bob.start(`/tool mcp__team__run_agent ${args}`)
-	const { payload } = await bob.heard(run_id, 'question.asked')
+	const { payload } = await bob.waitFor(run_id, 'question.asked')
 	t.match(payload.question, /Which one\?/)
 	t.equal((await bob.call(`ask-responses/${payload.question_id}`, { answer: 'blue' })).status, 200)
 	t.equal((await bob.ended(run_id)).event_type, 'run.completed')

@@ -47,7 +47,7 @@ void t.test('a run keeps the list of tools that it started with, and the next ru
 	unchanged.callTool('mcp__own__late', '{}')
 	const refusal = await model.called('second', 3)
 	t.match(JSON.stringify((refusal.body.messages as Answer[]).at(-1)), /mcp__own__late/)
-	t.match((await ada.heard(second, 'primitive.failed', 1)).payload, { code: 'tool_unknown' })
+	t.match((await ada.waitFor(second, 'primitive.failed', 1)).payload, { code: 'tool_unknown' })
 	refusal.answer('done')
 	await ada.ended(second)
 

@@ -12,9 +12,9 @@ export async function converse(
 ): Promise<{ asked: Answer[]; result: string }> {
 	const asked: Answer[] = []
 	for (const [at, answer] of answers.entries()) {
-		const { payload } = await agent.heard(run_id, 'question.asked', at + 1)
+		const { payload } = await agent.waitFor(run_id, 'question.asked', at + 1)
 		asked.push(payload)
-		await agent.heard(run_id, 'run.paused', at + 1)
+		await agent.waitFor(run_id, 'run.paused', at + 1)
 		const reply = await agent.call(`ask-responses/${payload.question_id}`, { answer })
 		t.equal(reply.status, 200, JSON.stringify(reply.body))
 	}

@@ -18,7 +18,7 @@ void t.test("one field: the answer is the value, and the person's time does not 
 	await add(ada, stdio('own', servers.fixture))
 	const deadlines = watchDeadlines(t, CALL_TIMEOUT_S * 1000)
 	const run_id = await ada.start(ask({ name: { type: 'string', title: 'Name' } }, ['name']))
-	const question = await ada.heard(run_id, 'question.asked')
+	const question = await ada.waitFor(run_id, 'question.asked')
 	t.match(
 		question.payload.question,
 		/The MCP server "own" asks: Who are you\?\n\nname: Name \[text\]. "decline" refuses/,
@@ -72,7 +72,7 @@ void t.test('stopping a run withdraws the question of its server', async (t) => 
 	const dora = await follow(t, gateway, 'dora')
 	await add(dora, stdio('own', servers.fixture))
 	const run_id = await dora.start(ask({ name: { type: 'string' } }))
-	const { payload } = await dora.heard(run_id, 'question.asked')
+	const { payload } = await dora.waitFor(run_id, 'question.asked')
 	await gateway.request('POST', '/v1/agents/dora/stop', { body: {} })
 	t.equal((await dora.ended(run_id)).event_type, 'run.stopped')
 	t.equal((await dora.call(`ask-responses/${payload.question_id}`, { answer: 'late' })).status, 409)

@@ -129,7 +129,7 @@ void t.test('deleting an agent ends its servers and its runs', async (t) => {
 	const children = JSON.parse((await callTool(fay, 'mcp__own__children')).result) as number[]
 	const { pid } = (await fay.call(`mcp/${id}`)).body
 	const run_id = await fay.start('/tool mcp__own__hang {}')
-	await fay.heard(run_id, 'mcp.called')
+	await fay.waitFor(run_id, 'mcp.called')
 	t.equal((await gateway.request('DELETE', '/v1/agents/fay')).status, 204)
 	t.strictSame(await gone([pid, ...children]), [])
 	await gateway.request('POST', '/v1/agents', { body: { name: 'fay' } })

@@ -146,11 +146,11 @@ void t.test('with auth.wait a run waits for the login, and then continues', asyn
 	const [agent, { id }] = await signedIn(t, server, { auth: { type: 'oauth', wait: true } })
 	await agent.call(`mcp/${id}/logout`, {})
 	const run_id = await agent.start('/tool mcp__guarded__echo {"text": "late"}')
-	await agent.heard(run_id, 'run.paused')
+	await agent.waitFor(run_id, 'run.paused')
 	t.match((await agent.read(run_id)).question, { kind: 'login', question: /needs a login/ })
 	t.equal((await signIn(agent, id)).status, 200)
 	t.equal((await agent.ended(run_id)).event_type, 'run.completed')
-	t.match((await agent.heard(run_id, 'question.answered')).payload, { answer: /Signed in; call the tool again/ })
+	t.match((await agent.waitFor(run_id, 'question.answered')).payload, { answer: /Signed in; call the tool again/ })
 })
 
 void t.test('an expired token is renewed once for 50 runs that need it at the same time', async (t) => {

@@ -97,8 +97,8 @@ void t.test('a handle in the arguments of a call is replaced for the server only
 	t.match(await callTool(cleo, 'mcp__own__echo', args), { event_type: 'mcp.failed', code: 'vault_denied' })
 	await post('/v1/vault/grants', { agent_id: 'cleo', secret_id: secret.id })
 	const run_id = await cleo.complete(`/tool mcp__own__echo ${JSON.stringify(args)}`)
-	t.match((await cleo.heard(run_id, 'mcp.called')).payload.arguments, /\{\{secret:HANDLE\}\}/)
-	t.equal((await cleo.heard(run_id, 'mcp.result')).payload.result, 'a [redacted:HANDLE] z')
+	t.match((await cleo.waitFor(run_id, 'mcp.called')).payload.arguments, /\{\{secret:HANDLE\}\}/)
+	t.equal((await cleo.waitFor(run_id, 'mcp.result')).payload.result, 'a [redacted:HANDLE] z')
 	t.match(cleo.typesOf(run_id).join(), /mcp\.called,vault\.accessed,(security\.redacted,)*mcp\.result/)
 })
 

@@ -59,7 +59,7 @@ void t.test('stopping a run cancels its call at the server', async (t) => {
 	const hal = await follow(t, gateway, 'hal')
 	await add(hal, stdio('own', servers.fixture))
 	const run_id = await hal.start('/tool mcp__own__hang {}')
-	await hal.heard(run_id, 'mcp.called')
+	await hal.waitFor(run_id, 'mcp.called')
 	t.equal((await gateway.request('POST', '/v1/agents/hal/stop', { body: {} })).status, 200)
 	t.equal((await hal.ended(run_id)).event_type, 'run.stopped')
 	const cancelled = JSON.parse((await callTool(hal, 'mcp__own__cancelled')).result)
@@ -80,7 +80,7 @@ void t.test('a server stays usable after noise on its output, a failed tool and 
 	})
 
 	const run_id = await ida.complete('/tool mcp__own__long {"size": 1000000}')
-	t.match((await ida.heard(run_id, 'mcp.result')).payload.result, /^x+… \[cut: \d+ more characters\]$/)
+	t.match((await ida.waitFor(run_id, 'mcp.result')).payload.result, /^x+… \[cut: \d+ more characters\]$/)
 	t.equal((await callTool(ida, 'mcp__own__list', { count: 100 })).result, 'made a list')
 	const flood = await callTool(ida, 'mcp__own__list', { count: 50_000 })
 	t.match(flood.message, /a list of more than 100 messages/)

@@ -196,7 +196,7 @@ void t.test('the gateway stays responsive while a stream floods it with notifica
 	const dora = await follow(t, gateway, 'dora')
 	const { id } = await add(dora, { name: 'web', transport: 'http', url })
 	const run_id = await dora.start('/tool mcp__web__do {}')
-	await dora.heard(run_id, 'mcp.called')
+	await dora.waitFor(run_id, 'mcp.called')
 	for (let n = 0; n < 5; n++) t.equal((await gateway.request('GET', '/v1/agents/dora/mcp')).status, 200)
 	await gateway.request('POST', '/v1/agents/dora/stop', { body: {} })
 	t.equal((await dora.ended(run_id)).event_type, 'run.stopped')

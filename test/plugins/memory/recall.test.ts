@@ -86,7 +86,7 @@ void t.test('an embedder that does not answer delays no run: memories are found 
 	const cleo = await follow(t, gateway, 'cleo', { config: { provider: 'silent' } })
 	const boiler = await store('cleo', 'The boiler is serviced by Mr Krueger.')
 	const run = await cleo.start('Who services the boiler?')
-	t.match((await cleo.heard(run, 'memory.recalled')).payload, { count: 1, memory_ids: [boiler] })
+	t.match((await cleo.waitFor(run, 'memory.recalled')).payload, { count: 1, memory_ids: [boiler] })
 	await gateway.request('POST', '/v1/agents/cleo/stop')
 	await cleo.ended(run)
 })
@@ -98,7 +98,7 @@ async function recalledBy(t: Test, name: string): Promise<{ cat: string; ask: (p
 	await store(name, 'Invoices need a signature.')
 	const ask = async (prompt: string): Promise<string[]> => {
 		const run = await agent.start(prompt)
-		await agent.heard(run, 'model.request')
+		await agent.waitFor(run, 'model.request')
 		const recalled = agent.eventsOf(run).find(({ event_type }) => event_type === 'memory.recalled')
 		await gateway.request('POST', `/v1/agents/${name}/stop`)
 		await agent.ended(run)

@@ -109,7 +109,7 @@ void t.test('counts MCP servers and channels by their state', async (t) => {
 void t.test('counts deliveries to webhooks', async (t) => {
 	const hal = await follow(t, gateway, 'hal')
 	const run_id = await hal.complete('/tool webhook.register {"slug": "ci"}')
-	const { result } = (await hal.heard(run_id, 'primitive.result')).payload
+	const { result } = (await hal.waitFor(run_id, 'primitive.result')).payload
 	const { url } = JSON.parse(String(result)) as { url: string }
 	const send = (headers: Record<string, string>) =>
 		gateway.request('POST', new URL(url, gateway.url).pathname, { body: '{"a":1}', headers })
@@ -185,8 +185,8 @@ void t.test('paused and waiting runs and open questions count after a restart to
 	const before = await startGateway({ home })
 	const ada = await follow(t, before, 'ada')
 	const run_id = await ada.start('/tool ask {"question": "Which?"}')
-	const { question_id } = (await ada.heard(run_id, 'question.asked')).payload
-	await ada.heard(run_id, 'run.paused')
+	const { question_id } = (await ada.waitFor(run_id, 'question.asked')).payload
+	await ada.waitFor(run_id, 'run.paused')
 	await ada.start('behind it')
 	await scrapeUntil(before, { svc_runs_paused: 1, svc_runs_waiting: 1, svc_questions_open: 1, svc_runs_active: 0 })
 	await before.stop()

@@ -41,7 +41,7 @@ void t.test('a provider uses the newest version of its key in the vault', async 
 	await gateway.request('PUT', path, { body: { value: `${KEY}-2` } })
 	const run_id = await ada.complete('What is it?')
 	t.equal(lastKey(), `Bearer ${KEY}-2`)
-	t.equal((await ada.heard(run_id, 'message.assistant')).payload.content, 'It is [redacted:provider:main].')
+	t.equal((await ada.waitFor(run_id, 'message.assistant')).payload.content, 'It is [redacted:provider:main].')
 	await ada.complete('What was it?')
 	t.notMatch(
 		JSON.stringify(requests.map(({ body }) => body)),

@@ -19,7 +19,7 @@ void t.test('a server that refuses the tools of an agent causes an event, once f
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.complete('Hello?')
-	t.match((await ada.heard(run_id, 'model.tools_refused')).payload, {
+	t.match((await ada.waitFor(run_id, 'model.tools_refused')).payload, {
 		provider: 'lab',
 		model: 'm',
 		message: `400 ${message}`,

@@ -44,7 +44,7 @@ void t.test('the first events and the record of a run survive a kill right after
 	await model.called('works in the reserve')
 	// It begins although no thread is free.
 	const waiting = await bob.start('waits')
-	await bob.heard(waiting, 'message.user')
+	await bob.waitFor(waiting, 'message.user')
 	await first.kill()
 
 	const second = await startGateway({ home })
@@ -76,7 +76,7 @@ void t.test('a run that waits when the gateway stops begins after a start in the
 	await ada.start('works')
 	await model.called('works')
 	const { run_id } = (await ada.call('runs', { prompt: 'waits', conversation: 'another' })).body
-	await ada.heard(run_id, 'message.user')
+	await ada.waitFor(run_id, 'message.user')
 	await first.stop()
 
 	const second = await startGateway({ home })

@@ -23,7 +23,7 @@ workers: { threads: 1, runs_per_thread: 1 }
 	await start('works')
 	const works = await model.called('works')
 	const waiting = await start('waits')
-	await ada.heard(waiting, 'message.user')
+	await ada.waitFor(waiting, 'message.user')
 	t.equal(model.calls.length, 1)
 	const change = async (config: Record<string, unknown>): Promise<void> => {
 		const { status } = await gateway.request('PATCH', '/v1/agents/ada', { body: { config } })

@@ -38,7 +38,7 @@ runs: { max_waiting_per_agent: 1000, max_waiting_total: 1000 }
 	const working = await start('works in the reserve')
 	const works = await model.called('works in the reserve')
 	const waiting = await start('waits for the reserve')
-	await bob.heard(waiting, 'message.user')
+	await bob.waitFor(waiting, 'message.user')
 	const reloaded = stream.waitFor('config.reloaded')
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), config.replace('total: 1000', 'total: 1001'))
 	await reloaded

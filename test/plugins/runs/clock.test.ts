@@ -63,8 +63,8 @@ void t.test('a change of the clock does not change the wall time of a run', asyn
 		const call = await model.called(prompt)
 		Date.now = () => realNow() + minutes * 60_000
 		call.callTool('ask', '{"question":"Which one?"}')
-		const { question_id } = (await ada.heard(run_id, 'question.asked')).payload
-		await ada.heard(run_id, 'run.paused')
+		const { question_id } = (await ada.waitFor(run_id, 'question.asked')).payload
+		await ada.waitFor(run_id, 'run.paused')
 		await gateway.request('POST', `/v1/agents/ada/ask-responses/${question_id}`, { body: { answer: 'this' } })
 		void model.called(prompt, 2).then((last) => last.answer('done'))
 		t.match(await ada.ended(run_id), { event_type: 'run.completed' }, `${minutes} minutes`)

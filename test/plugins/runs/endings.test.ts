@@ -37,7 +37,7 @@ void t.test('a truncated answer is continued, and streamed as one', async (t) =>
 		finish_reason: 'stop',
 		usage: { input_tokens: 20, output_tokens: 10 },
 	})
-	t.match((await ada.heard(run_id, 'model.continued')).payload, { characters: 26 })
+	t.match((await ada.waitFor(run_id, 'model.continued')).payload, { characters: 26 })
 	const pieces = ada.stream.events.filter((event) => event.run_id === run_id && event.event_type === 'model.stream')
 	t.equal(pieces.map(({ payload }) => payload.content).join(''), answer)
 	const reply = await gateway.request('POST', '/v1/chat/completions', {

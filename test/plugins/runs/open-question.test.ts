@@ -68,10 +68,10 @@ void t.test('a watcher receives each question of a sub-agent once, and its end',
 void t.test('a question of a run that is not a sub-agent is not reported to the run that waits for it', async (t) => {
 	const bob = await follow(t, gateway, 'bob')
 	const other = await bob.start(asking('Elsewhere?'))
-	await bob.heard(other, 'run.paused')
+	await bob.waitFor(other, 'run.paused')
 	await bob.call('reset', {})
 	const run_id = await bob.start(`/tool probe.wait ${JSON.stringify({ run_id: other })}`)
-	await bob.heard(run_id, 'run.paused')
+	await bob.waitFor(run_id, 'run.paused')
 	t.match(await bob.read(run_id), { status: 'paused', waits_for: other, open_question: null })
 	const { open_question } = await bob.read(other)
 	t.match(open_question, { run_id: other, question: 'Elsewhere?' })

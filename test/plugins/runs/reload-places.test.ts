@@ -29,7 +29,7 @@ workers: { threads: 1, runs_per_thread: 3 }
 		await model.called(prompt)
 	}
 	const waiting = await start('waits')
-	await ada.heard(waiting, 'message.user')
+	await ada.waitFor(waiting, 'message.user')
 
 	const reloaded = stream.waitFor('config.reloaded')
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), `${config}runs: { max_waiting: 77 }\n`)

@@ -57,7 +57,7 @@ void t.test('each model call and each tool call is a step, with its times, token
 void t.test('a call in progress has no end, a failed one has its error', async (t) => {
 	model.on('ask me', { tools: [{ name: 'ask', arguments: { question: 'Well?' } }] }, 'Fine.')
 	const waiting = await ada.start('ask me')
-	await ada.heard(waiting, 'run.paused')
+	await ada.waitFor(waiting, 'run.paused')
 	t.match(await stepsOf(waiting), [{ kind: 'model' }, { kind: 'tool', name: 'ask', ended_at: null, duration_ms: null }])
 
 	model.on('refuse', { status: 401, message: 'no' })

@@ -44,14 +44,14 @@ void t.test('a run that is paused during a restart continues in its trace', asyn
 	const before = await startGateway({ home, env })
 	const ada = await follow(t, before, 'ada')
 	const run_id = await ada.start('/tool ask {"question": "Which?"}')
-	const { question_id } = (await ada.heard(run_id, 'question.asked')).payload
-	await ada.heard(run_id, 'run.paused')
+	const { question_id } = (await ada.waitFor(run_id, 'question.asked')).payload
+	await ada.waitFor(run_id, 'run.paused')
 	const waiting = await ada.start('waits behind it')
 	const bob = await follow(t, before, 'bob')
 	const parent = await bob.start('/tool subagent.spawn {"prompt": "/tool ask {\\"question\\": \\"What?\\"}"}')
 	const asked = await bob.stream.waitFor('question.asked')
 	const child = String(asked.run_id)
-	await bob.heard(child, 'run.paused')
+	await bob.waitFor(child, 'run.paused')
 	await before.stop()
 
 	t.match(spansOf(collector, run_id), [
@@ -97,8 +97,8 @@ void t.test('a reload moves the spans to another collector, those of runs in pro
 	const gateway = await gatewayFor(t, `tracing: {endpoint: "${first.url}"}\n`)
 	const ada = await follow(t, gateway, 'ada')
 	const asking = await ada.start('/tool ask {"question": "Which?"}')
-	const { question_id } = (await ada.heard(asking, 'question.asked')).payload
-	await ada.heard(asking, 'run.paused')
+	const { question_id } = (await ada.waitFor(asking, 'question.asked')).payload
+	await ada.waitFor(asking, 'run.paused')
 
 	await reconfigure(gateway, `tracing: {endpoint: "${second.url}", content: true}\n`)
 	t.match(spansOf(first, asking), [{ attributes: { 'svc.run.outcome': 'interrupted' } }])

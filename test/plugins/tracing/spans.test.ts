@@ -132,7 +132,7 @@ void t.test('a failed span has its error code, but no message', async (t) => {
 void t.test('a sub-agent is a child of the call that started it, its delivery a child of the run', async (t) => {
 	const ada = await follow(t, gateway, 'cleo')
 	const run_id = await ada.complete('/tool subagent.spawn {"prompt": "look around"}')
-	const child = String((await ada.heard(run_id, 'subagent.spawned')).payload.run_id)
+	const child = String((await ada.waitFor(run_id, 'subagent.spawned')).payload.run_id)
 	const [run, sub] = [await rootSpan(run_id), await rootSpan(child)]
 	const spawn = childrenOf(run).find(({ name }) => name === 'execute_tool subagent.spawn')
 	t.match(sub, { trace: traceOf(run_id), id: traceOf(child).slice(16), parent: spawn?.id, name: 'invoke_agent cleo' })
@@ -143,7 +143,7 @@ void t.test('a sub-agent is a child of the call that started it, its delivery a 
 	)
 
 	const loose = await ada.complete('/tool subagent.spawn {"prompt": "look there", "wait": false}')
-	const other = String((await ada.heard(loose, 'subagent.spawned')).payload.run_id)
+	const other = String((await ada.waitFor(loose, 'subagent.spawned')).payload.run_id)
 	const top = traceOf(loose).slice(16)
 	const delivered = await collector.span(({ parent, name }) => parent === top && name === 'invoke_agent cleo')
 	t.equal(delivered.attributes['svc.run.trigger'], 'subagent')

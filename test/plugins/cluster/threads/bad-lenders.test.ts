@@ -65,7 +65,7 @@ void t.test('a run survives any number of lenders that leave', { skip: withoutNa
 	let lender = await lend(puppet)
 	const id = await start('deaf')
 	for (let left = 1; left <= 5; left++) {
-		await ada.heard(id, 'model.request', left)
+		await ada.waitFor(id, 'model.request', left)
 		// It lends before the other one leaves, so the run moves to it.
 		const next = left < 5 ? await lend(puppet, 2) : undefined
 		await lender.close(0)

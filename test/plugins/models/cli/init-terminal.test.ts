@@ -74,7 +74,7 @@ function init(t: Test, args: string[] = [], { home = makeHome({}, t), env = {} }
 async function answerOf(t: Test, gateway: TestGateway): Promise<string> {
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.complete('Who are you?')
-	return String((await ada.heard(run_id, 'message.assistant')).payload.content)
+	return String((await ada.waitFor(run_id, 'message.assistant')).payload.content)
 }
 
 void t.test('a wrong address, key and model are each asked again, and the resulting provider works', async (t) => {

@@ -43,7 +43,7 @@ void t.test('svc status shows the default provider, and a failed call until the 
 	model.on('Which', { status: 500 }, 'This.')
 	const bea = await follow(t, gateway, 'bea', { config: { provider: 'other', fallback: [] } })
 	const run = await bea.start('Which')
-	await bea.heard(run, 'model.retry')
+	await bea.waitFor(run, 'model.retry')
 	t.match((await svc(['status'])).stdout, /; the last call of other failed at /)
 	await bea.ended(run)
 

@@ -33,7 +33,7 @@ const statuses = async (agent: string): Promise<string[]> =>
 void t.test('a run behind an open question shows the question, and how to answer or cancel it', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	const first = await ada.start(asking)
-	await ada.heard(first, 'run.paused')
+	await ada.waitFor(first, 'run.paused')
 	const waits = Promise.withResolvers<void>()
 	const ran = svc(['run', 'ada', 'Hello'], { onOutput: (text) => text.includes('waits for') && waits.resolve() })
 	await waits.promise
@@ -86,7 +86,7 @@ void t.test('a run behind an active run names it, and shows its question once it
 void t.test('a terminal asks the question of an earlier run at once', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	const first = await bea.start(asking)
-	await bea.heard(first, 'run.paused')
+	await bea.waitFor(first, 'run.paused')
 	const { code, stdout, stderr } = await svc(['run', 'bea', 'Hello'], { person: [['Something else', '\x1b[B\r']] })
 	t.equal(code, 0)
 	t.match(stderr, `an earlier run of this conversation waits for an answer; svc runs cancel ${first} ends it`)
