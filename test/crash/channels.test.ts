@@ -73,7 +73,7 @@ providers:
 					sent.get(chat)?.push(text)
 					const message = room.say(chat, wordsOf(text).join(' '))
 					if (Math.random() < 0.3) room.deliver(message)
-					if (Math.random() < 0.15) room.trouble(chat, { fault: Math.random() < 0.5 ? 'lost' : 'cut' })
+					if (Math.random() < 0.15) room.failNext(chat, { fault: Math.random() < 0.5 ? 'lost' : 'cut' })
 				}
 				await pause(Math.random() * 40)
 			}

@@ -415,7 +415,7 @@ void t.test('a sub-agent in the background does not ask in the chat', async (t) 
 
 void t.test('a message does not answer a question that was not yet shown in the chat', async (t) => {
 	const { agent, id, say, shows } = await openBoundChat(t)
-	room.trouble(id, { fault: 'limited', retry_after_ms: 1_000 })
+	room.failNext(id, { fault: 'limited', retry_after_ms: 1_000 })
 	say('/tool ask {"question":"Delete it?","options":["no","yes"]}')
 	await room.until(() => room.calls(id).length === 2, 'the question on its way')
 	say('yes')
@@ -429,7 +429,7 @@ void t.test('a message does not answer a question that was not yet shown in the 
 
 void t.test('a question that the platform refused is sent again after the next message', async (t) => {
 	const { agent, id, say, shows } = await openBoundChat(t)
-	room.trouble(id, { fault: 'refused' })
+	room.failNext(id, { fault: 'refused' })
 	say('/tool ask {"question":"Which city?"}')
 	await agent.stream.waitFor('channel.error')
 	say('are you there?')
@@ -501,7 +501,7 @@ void t.test('an answer arrives once, whichever fault the call that sends it meet
 		Object.entries(troubles).flatMap(([type, faults]) =>
 			faults.map(async (fault) => {
 				const { id, say, shows, shown } = await openBoundChat(t, type as 'room')
-				room.trouble(id, { fault, retry_after_ms: 700 })
+				room.failNext(id, { fault, retry_after_ms: 700 })
 				say('hello')
 				await shows(1)
 				say('again')
@@ -519,7 +519,7 @@ void t.test('an answer arrives once, whichever fault the call that sends it meet
 
 void t.test('a message that the platform refuses is given up, with channel.error', async (t) => {
 	const { id, channel, agent, say, shows } = await openBoundChat(t)
-	room.trouble(id, { fault: 'refused' })
+	room.failNext(id, { fault: 'refused' })
 	say('one')
 	const error = await agent.stream.waitFor('channel.error')
 	t.match(error.payload, { channel_id: channel, chat_id: id, run_id: String, message: 'scripted refused' })
@@ -531,7 +531,7 @@ void t.test('an answer is sent in the best format that the platform accepts, in 
 	const code = Array.from({ length: 30 }, (_, n) => `line(${n}) // ${'.'.repeat(20)}`).join('\n')
 	model.on('code please', `Here **is** it:\n\n\`\`\`js\n${code}\n\`\`\`\n\nAnd a [link](https://example.org/).`)
 	const { id, agent, say, shows, shown } = await openBoundChat(t, 'room_rich', 'mock')
-	room.trouble(id, { fault: 'format' }, { fault: 'format' })
+	room.failNext(id, { fault: 'format' }, { fault: 'format' })
 	say('code please')
 	const sent = await agent.stream.waitFor('channel.message_sent')
 	const parts = await shows(sent.payload.message_ids instanceof Array ? sent.payload.message_ids.length : 0)
@@ -553,7 +553,7 @@ void t.test('an answer is sent in the best format that the platform accepts, in 
 	const all = parts.map(({ text }) => text).join('\n')
 	t.strictSame(all.match(/line\(\d+\)/g), code.match(/line\(\d+\)/g), 'each line once, in order')
 
-	room.trouble(id, { fault: 'format' })
+	room.failNext(id, { fault: 'format' })
 	say('code please')
 	await room.until(() => shown().some(({ text }, n) => n > parts.length && text.includes('example.org')), 'the rest')
 	const html = shown()[parts.length]
@@ -630,7 +630,7 @@ void t.test('a streaming answer is shown as a draft, and as typing before its fi
 
 void t.test('a streaming answer is previewed in a message that becomes the answer', async (t) => {
 	const { id, say, shows, shown } = await openBoundChat(t, 'room_edit', 'held')
-	room.trouble(id, { fault: 'failed', on: 'edit' })
+	room.failNext(id, { fault: 'failed', on: 'edit' })
 	say('grow it')
 	const call = await held.called('grow it')
 	await shows(1)
@@ -648,7 +648,7 @@ void t.test('a preview becomes the answer even if the response of its send call 
 	await Promise.all(
 		(['room_edit', 'room_grow'] as const).map(async (type) => {
 			const { id, say, shows, shown } = await openBoundChat(t, type, 'held')
-			room.trouble(id, { fault: 'lost' })
+			room.failNext(id, { fault: 'lost' })
 			say(`lost by ${type}`)
 			const call = await held.called(`lost by ${type}`)
 			t.equal((await shows(1))[0]?.text, 'Well,')
@@ -690,7 +690,7 @@ void t.test('the notes of the gateway in an answer are outside its code blocks',
 
 void t.test('if the preview can no longer be edited, the answer is sent as a new message', async (t) => {
 	const { id, say, shows } = await openBoundChat(t, 'room_edit', 'held')
-	room.trouble(id, { fault: 'refused', on: 'edit' })
+	room.failNext(id, { fault: 'refused', on: 'edit' })
 	say('gone preview')
 	const call = await held.called('gone preview')
 	await shows(1)
@@ -701,7 +701,7 @@ void t.test('if the preview can no longer be edited, the answer is sent as a new
 void t.test('hanging typing and preview calls do not delay an answer, and a late edit is overwritten', async (t) => {
 	const hang = async (type: 'room_draft' | 'room_grow', on: 'typing' | 'draft' | 'edit'): Promise<BoundChat> => {
 		const chat = await openBoundChat(t, type, 'held')
-		room.trouble(chat.id, { fault: 'stall', on })
+		room.failNext(chat.id, { fault: 'stall', on })
 		chat.say(`${on} hangs`)
 		const call = await held.called(`${on} hangs`)
 		if (on === 'edit') {

@@ -208,7 +208,7 @@ function memoryLog(
 			const steps = entries.flatMap(({ step }) => (step === undefined ? [] : [step]))
 			return { last: lastEvent?.sequence ?? 0, lastEvent, steps }
 		},
-		subscribe: (heard) => listeners.add(heard),
+		subscribe: (listener) => listeners.add(listener),
 		head: () => String(durable),
 		async prune(before, keep) {
 			const time = timeOf(before, Number.NaN)

@@ -45,7 +45,8 @@ export interface RoomPlatform {
 	/** Waits for at least `count` messages of the bot, and returns them all. */
 	shows(chat_id: string, count: number): Promise<ShownMessage[]>
 	until(condition: () => boolean, what: string): Promise<void>
-	trouble(chat_id: string, ...next: RoomFault[]): void
+	/** Sets the outcomes of the next calls for a chat. */
+	failNext(chat_id: string, ...next: RoomFault[]): void
 	/** Continues the stalled calls of a chat. */
 	release(chat_id: string): void
 	/** All calls for a chat in the order of arrival: `send`, `edit`, … */
@@ -117,7 +118,7 @@ export async function startRoomPlatform(): Promise<RoomPlatform> {
 	const messages: (ShownMessage & { chat: string })[] = []
 	const calls: { chat: string; what: string }[] = []
 	const drafts: { chat: string; text: string }[] = []
-	const troubles: { chat: string; trouble: RoomFault }[] = []
+	const failures: { chat: string; failure: RoomFault }[] = []
 	const stalled: { chat: string; resume: () => void }[] = []
 	const inProgress = new Map<string, string>()
 	const overlaps: string[] = []
@@ -221,21 +222,21 @@ export async function startRoomPlatform(): Promise<RoomPlatform> {
 		}
 		calls.push({ chat, what })
 		if (what === 'find') finders.add(chat)
-		const at = troubles.findIndex((one) => one.chat === chat && (one.trouble.on ?? 'send') === what)
+		const at = failures.findIndex((one) => one.chat === chat && (one.failure.on ?? 'send') === what)
 		watch.check()
-		const trouble = at < 0 ? undefined : troubles.splice(at, 1)[0]?.trouble
-		if (trouble?.fault === 'cut') return void request.socket.destroy()
-		if (trouble?.fault === 'stall') {
+		const failure = at < 0 ? undefined : failures.splice(at, 1)[0]?.failure
+		if (failure?.fault === 'cut') return void request.socket.destroy()
+		if (failure?.fault === 'stall') {
 			inProgress.delete(chat)
 			await new Promise<void>((resume) => stalled.push({ chat, resume }))
-		} else if (trouble && trouble.fault !== 'lost') {
-			const { fault: code, retry_after_ms } = trouble
+		} else if (failure && failure.fault !== 'lost') {
+			const { fault: code, retry_after_ms } = failure
 			return void response.writeHead(400).end(JSON.stringify({ code, message: `scripted ${code}`, retry_after_ms }))
 		}
 		const answer = act(what, body) as { code?: string }
 		watch.check()
 		if (room.latency_ms > 0) await new Promise((resolve) => setTimeout(resolve, room.latency_ms))
-		if (trouble?.fault === 'lost') return void request.socket.destroy()
+		if (failure?.fault === 'lost') return void request.socket.destroy()
 		response.writeHead(answer.code === undefined ? 200 : 400).end(JSON.stringify(answer))
 	}
 	const server = createServer((request, response) => {
@@ -270,7 +271,7 @@ export async function startRoomPlatform(): Promise<RoomPlatform> {
 				() => `timed out waiting for ${what}; the last messages were ${JSON.stringify(messages.slice(-5))}`,
 			)
 		},
-		trouble: (chat, ...next) => void troubles.push(...next.map((trouble) => ({ chat, trouble }))),
+		failNext: (chat, ...next) => void failures.push(...next.map((failure) => ({ chat, failure }))),
 		release(chat_id) {
 			for (const { chat, resume } of stalled) if (chat === chat_id) resume()
 		},

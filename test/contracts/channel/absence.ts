@@ -57,7 +57,7 @@ async function repliesToNothing(harness: Harness): Promise<void> {
 	const { connection } = await harness.connect()
 	const chat = await harness.chat()
 	await chat.say('a question')
-	const { id: reply_to } = await harness.heard('a question')
+	const { id: reply_to } = await harness.waitForMessage('a question')
 	const { id } = await connection.send(harness.message(chat, 'an answer', { reply_to }))
 	const shown = (await chat.shown()).find((one) => one.id === id)
 	must(shown, 'an answer is sent even if there are no replies')

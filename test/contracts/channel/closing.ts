@@ -11,12 +11,12 @@ export const closingChecks: Check[] = [
 			const chat = await harness.chat()
 			for (const round of [1, 2, 3]) {
 				await chat.say(`before cut ${round}`)
-				if (round > 1) await harness.heard(`before cut ${round}`)
+				if (round > 1) await harness.waitForMessage(`before cut ${round}`)
 				harness.platform.cut()
 				await chat.say(`during cut ${round}`)
-				await harness.heard(`during cut ${round}`)
+				await harness.waitForMessage(`during cut ${round}`)
 				await chat.say(`after cut ${round}`)
-				await harness.heard(`after cut ${round}`)
+				await harness.waitForMessage(`after cut ${round}`)
 			}
 			const order = harness.taken.map(({ text }) => text)
 			const wanted = [1, 2, 3].flatMap((round) => ['before', 'during', 'after'].map((when) => `${when} cut ${round}`))
@@ -50,7 +50,7 @@ export const closingChecks: Check[] = [
 			const live = await harness.connect()
 			const chat = await harness.chat()
 			await chat.say('hello')
-			await harness.heard('hello')
+			await harness.waitForMessage('hello')
 			await live.connection.send(harness.message(chat, 'hello'))
 			await live.connection.typing?.({ id: chat.id })
 			await live.close()
@@ -98,12 +98,12 @@ export const closingChecks: Check[] = [
 			const old = await harness.connect()
 			const chat = await harness.chat()
 			await chat.say('first')
-			await harness.heard('first')
+			await harness.waitForMessage('first')
 			const told = harness.told.length
 			await old.close()
 			await harness.connect()
 			await chat.say('second')
-			await harness.heard('second') // by the new connection
+			await harness.waitForMessage('second') // by the new connection
 			const lines = harness.told
 				.slice(told)
 				.filter((line) => line.startsWith('lost') || line.startsWith('reconnecting'))
@@ -121,11 +121,11 @@ export const closingChecks: Check[] = [
 			const elsewhere = await other.harness.chat()
 			await chat.say('here')
 			await elsewhere.say('there')
-			await harness.heard('here')
-			await other.harness.heard('there')
+			await harness.waitForMessage('here')
+			await other.harness.waitForMessage('there')
 			await one.close()
 			await elsewhere.say('still there')
-			await other.harness.heard('still there')
+			await other.harness.waitForMessage('still there')
 			await other.live.connection.send(other.harness.message(elsewhere, 'and I am'))
 			same(
 				(await elsewhere.shown()).map(({ text }) => text),

@@ -160,7 +160,7 @@ export class Harness {
 	}
 
 	/** Waits until a message with this text was accepted, and returns it. */
-	async heard(text: string): Promise<IncomingMessage> {
+	async waitForMessage(text: string): Promise<IncomingMessage> {
 		const find = (): IncomingMessage | undefined => this.taken.find((message) => message.text === text)
 		await this.until(find, `a message with the text ${JSON.stringify(text)} is received`)
 		return find() as IncomingMessage

@@ -11,11 +11,11 @@ export const incomingChecks: Check[] = [
 			await harness.connect()
 			const chat = await harness.chat()
 			await chat.say('hello')
-			const first = await harness.heard('hello')
+			const first = await harness.waitForMessage('hello')
 			checkForm(first, chat)
 			same(first.addressed, true, 'a message to the bot is addressed')
 			await chat.say('hello again')
-			const second = await harness.heard('hello again')
+			const second = await harness.waitForMessage('hello again')
 			must(first.id !== second.id, 'no two messages of a chat have the same id')
 			same(second.sender.id, first.sender.id, 'a person keeps the same sender.id')
 		},
@@ -28,7 +28,7 @@ export const incomingChecks: Check[] = [
 			const texts = ['/start', 'two\nlines, *stars*, <b>tags</b> & `ticks`', 'Grüße 👩‍👩‍👧 漢字', 'x'.repeat(1500)]
 			for (const text of texts) {
 				await chat.say(text)
-				await harness.heard(text)
+				await harness.waitForMessage(text)
 			}
 		},
 	},
@@ -40,7 +40,7 @@ export const incomingChecks: Check[] = [
 			await harness.connect()
 			await chat.mumble?.('nobody in particular')
 			await chat.say('and you?')
-			const said = await harness.heard('and you?') // without the bot's name
+			const said = await harness.waitForMessage('and you?') // without the bot's name
 			checkForm(said, chat)
 			same(said.addressed, true, 'a message that mentions the bot is addressed')
 			const mumbled = harness.received.find(({ text }) => text.includes('nobody'))
@@ -56,7 +56,7 @@ export const incomingChecks: Check[] = [
 			const { connection } = await harness.connect()
 			const { id } = await connection.send(harness.message(chat, 'shall I?'))
 			await reply.call(chat, id, 'yes, do')
-			same((await harness.heard('yes, do')).addressed, true, 'a reply to the bot is addressed')
+			same((await harness.waitForMessage('yes, do')).addressed, true, 'a reply to the bot is addressed')
 		},
 	},
 	{
@@ -67,9 +67,13 @@ export const incomingChecks: Check[] = [
 			const sayInThread = has(chat.sayInThread, 'chat.sayInThread', 'threads')
 			const { connection } = await harness.connect()
 			await chat.say('in the open')
-			same((await harness.heard('in the open')).chat.thread_id, undefined, 'outside of threads there is no thread_id')
+			same(
+				(await harness.waitForMessage('in the open')).chat.thread_id,
+				undefined,
+				'outside of threads there is no thread_id',
+			)
 			await sayInThread.call(chat, 'aside')
-			const { thread_id } = (await harness.heard('aside')).chat
+			const { thread_id } = (await harness.waitForMessage('aside')).chat
 			must(thread_id, 'a message in a thread has its thread_id')
 			const sent = harness.message(chat, 'aside, too', { chat: { id: chat.id, kind: chat.kind, thread_id } })
 			const { id } = await connection.send(sent)
@@ -146,7 +150,7 @@ export const incomingChecks: Check[] = [
 			const chat = await harness.chat()
 			const texts = Array.from({ length: 12 }, (_, i) => `number ${i}`)
 			for (const text of texts) await chat.say(text)
-			await harness.heard('number 11')
+			await harness.waitForMessage('number 11')
 			const order = harness.taken.map(({ text }) => text)
 			same(order, texts, 'messages of a chat are received in the order in which they were sent')
 		},
@@ -158,7 +162,7 @@ export const incomingChecks: Check[] = [
 			const chat = await harness.chat()
 			await connection.send(harness.message(chat, 'it is me'))
 			await chat.say('who else?')
-			await harness.heard('who else?')
+			await harness.waitForMessage('who else?')
 			same(
 				harness.received.map(({ text }) => text),
 				['who else?'],
@@ -174,10 +178,10 @@ export const incomingChecks: Check[] = [
 			const chat = await harness.chat()
 			const repeat = has(chat.repeat, 'chat.repeat', 'repeats')
 			await chat.say('once')
-			await harness.heard('once')
+			await harness.waitForMessage('once')
 			await repeat.call(chat)
 			await chat.say('after that')
-			await harness.heard('after that')
+			await harness.waitForMessage('after that')
 			same(
 				harness.taken.map(({ text }) => text),
 				['once', 'after that'],
@@ -191,7 +195,7 @@ export const incomingChecks: Check[] = [
 			const first = await harness.connect()
 			const chat = await harness.chat()
 			await chat.say('here')
-			await harness.heard('here')
+			await harness.waitForMessage('here')
 			await first.close()
 			// Sent while disconnected, so that they arrive in one batch.
 			for (const text of ['before', 'too much', 'behind it']) await chat.say(text)
@@ -202,7 +206,7 @@ export const incomingChecks: Check[] = [
 			await harness.connectInVain('`lost` is called when receive throws, or connect throws')
 			is_full = false
 			await harness.connect()
-			await harness.heard('behind it')
+			await harness.waitForMessage('behind it')
 			same(
 				harness.taken.map(({ text }) => text).toSorted(),
 				['before', 'behind it', 'here', 'too much'],
@@ -216,7 +220,7 @@ export const incomingChecks: Check[] = [
 			const live = await harness.connect()
 			const chat = await harness.chat()
 			await chat.say('taken')
-			await harness.heard('taken')
+			await harness.waitForMessage('taken')
 			harness.take = () => new Promise(() => {}) // the gateway dies before it is durable
 			await chat.say('not yet')
 			await harness.until(() => harness.received.some(({ text }) => text === 'not yet'), 'the next message is received')
@@ -224,8 +228,8 @@ export const incomingChecks: Check[] = [
 			await live.close()
 			harness.take = () => {}
 			await harness.connect()
-			await harness.heard('not yet')
-			await harness.heard('one more')
+			await harness.waitForMessage('not yet')
+			await harness.waitForMessage('one more')
 		},
 	},
 	{
@@ -236,7 +240,7 @@ export const incomingChecks: Check[] = [
 			await live.close()
 			await chat.say('the very first')
 			await harness.connect()
-			await harness.heard('the very first')
+			await harness.waitForMessage('the very first')
 		},
 	},
 	{
@@ -245,12 +249,12 @@ export const incomingChecks: Check[] = [
 			const live = await harness.connect()
 			const chat = await harness.chat()
 			await chat.say('here')
-			await harness.heard('here')
+			await harness.waitForMessage('here')
 			await live.close()
 			const texts = Array.from({ length: 120 }, (_, i) => `missed ${i}`)
 			for (const text of texts) await chat.say(text)
 			await harness.connect()
-			await harness.heard('missed 119')
+			await harness.waitForMessage('missed 119')
 			const came = harness.taken.map(({ text }) => text).filter((text) => text.startsWith('missed'))
 			same(came, texts, 'all messages arrive, in order')
 		},

@@ -55,7 +55,7 @@ void t.test('invalid fields in an event do not block later events', async (t) =>
 	server.say(room, alice, { msgtype: 'm.notice', body: 'a bot says' })
 	server.say(room, alice, { ...text, 'm.relates_to': { rel_type: 'm.replace', event_id: '$x' }, 'm.new_content': text })
 	server.say(room, alice, 'and then')
-	await harness.heard('and then')
+	await harness.waitForMessage('and then')
 	t.notOk(harness.received.some(({ chat }) => chat.thread_id !== undefined))
 	t.notOk(harness.received.some(({ text }) => text === 'a bot says'))
 	t.equal(harness.received.length, odd.length - 2 + 1, 'all messages arrive, but no edit')
@@ -68,9 +68,9 @@ void t.test('the bot gets messages from its invitation on, not earlier ones', as
 	for (let i = 0; i < 120; i++) server.say(room, alice, `${bot} before ${i}`)
 	server.invite(room, bot, alice)
 	server.say(room, alice, `${bot} hurry`)
-	await harness.heard('hurry')
+	await harness.waitForMessage('hurry')
 	server.say(room, alice, `${bot} now`)
-	await harness.heard('now')
+	await harness.waitForMessage('now')
 	t.strictSame(
 		harness.received.map(({ text }) => text),
 		['hurry', 'now'],
@@ -84,7 +84,7 @@ void t.test('accept_invites: none', async (t) => {
 	server.invite(other, bot, alice)
 	const room = server.room(alice, bot)
 	server.say(room, alice, 'hello')
-	await harness.heard('hello')
+	await harness.waitForMessage('hello')
 	t.notOk(server.isJoined(other, bot))
 })
 

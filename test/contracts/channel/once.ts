@@ -34,7 +34,7 @@ export const sendingOnceChecks: Check[] = [
 			const mark = markOf(connection, next)
 			same(await find(next, mark), undefined, 'an older message with the same text is not found')
 			await chat.say('yes')
-			await harness.heard('yes')
+			await harness.waitForMessage('yes')
 			same(await find(next, mark), undefined, "a person's message with the same text is not found")
 			await connection.send({ ...message, text: 'no', nonce: nonce() })
 			same(await find(next, mark), undefined, 'a newer message with another text is not found')

@@ -61,7 +61,7 @@ export const outgoingChecks: Check[] = [
 			const { connection } = await harness.connect()
 			const chat = (await harness.platform.chat('group')) ?? (await harness.chat())
 			await chat.say('a question')
-			const { id: reply_to } = await harness.heard('a question')
+			const { id: reply_to } = await harness.waitForMessage('a question')
 			const { id } = await connection.send(harness.message(chat, 'an answer', { reply_to }))
 			same((await find(chat, id)).reply_to, reply_to, 'an answer is shown as a reply to its message')
 		},

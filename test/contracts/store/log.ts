@@ -109,14 +109,14 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 	})
 
 	test('settles appends and notifies subscribers in the order of the cursors', async (t, log) => {
-		const heard: [Cursor, EventEnvelope][] = []
+		const received: [Cursor, EventEnvelope][] = []
 		const settled: Cursor[] = []
 		log.subscribe(() => {
 			throw new Error('a subscriber that throws affects no others')
 		})
 		const stop = log.subscribe((cursor, event) => {
 			t.equal(log.head() >= cursor || log.head().length > cursor.length, true)
-			heard.push([cursor, event])
+			received.push([cursor, event])
 		})
 		await Promise.all(
 			Array.from({ length: 40 }, async (_, i) => {
@@ -129,12 +129,12 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		await log.append('late', 0, [entry('late', 1)])
 		const { entries } = await log.read({}, null, 200)
 		t.strictSame(
-			heard,
+			received,
 			entries.slice(0, 120).map(({ cursor, event }) => [cursor, event]),
 		)
 		t.strictSame(
 			settled,
-			heard.map(([cursor]) => cursor),
+			received.map(([cursor]) => cursor),
 		)
 		t.equal(entries.length, 121)
 	})

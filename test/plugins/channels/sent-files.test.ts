@@ -63,8 +63,8 @@ void t.test('files follow the text, in order', async (t) => {
 for (const fault of ['lost', 'cut', 'limited', 'failed'] satisfies RoomFault['fault'][])
 	void t.test(`a file whose request is ${fault} is sent once`, async (t) => {
 		const chat = await chatOf('room_files')
-		const trouble = { fault, on: 'file', retry_after_ms: 1 } as const
-		room.trouble(chat.id, trouble)
+		const failure = { fault, on: 'file', retry_after_ms: 1 } as const
+		room.failNext(chat.id, failure)
 		const shown = await chat.request([numbers, notes], 3)
 		t.strictSame(
 			shown.slice(1).map(({ text }) => text),
@@ -74,7 +74,7 @@ for (const fault of ['lost', 'cut', 'limited', 'failed'] satisfies RoomFault['fa
 
 void t.test('a line replaces a file that the platform refuses, and the others are sent', async (t) => {
 	const chat = await chatOf('room_files')
-	room.trouble(chat.id, { fault: 'refused', on: 'file' })
+	room.failNext(chat.id, { fault: 'refused', on: 'file' })
 	const [, line, second] = await chat.request([numbers, notes], 3)
 	t.match(
 		line?.text,
