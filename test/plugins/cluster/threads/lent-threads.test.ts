@@ -14,10 +14,10 @@ import { PROTOCOL, SIGNED_METHOD, targetOf } from '../../../../plugins/cluster/f
 import type { FromLender } from '../../../../plugins/cluster/forwarding/threads/protocol.ts'
 import { Listeners } from '../../../../core/http/listeners.ts'
 import { openLog } from '../../../../core/log/log.ts'
-import type { RunOrder } from '../../../../core/protocol.ts'
 import { openRedactor } from '../../../../core/redactor/redactor.ts'
 import { RunPool } from '../../../../core/runs/run-pool.ts'
 import type { RunHandle, RunHost } from '../../../../core/runs/run-pool.ts'
+import { offlineOrder } from '../../../support/offline-order.ts'
 import { eventually } from '../../../support/wait.ts'
 
 type Test = Pick<typeof t, 'teardown'>
@@ -82,7 +82,7 @@ function run(pool: RunPool, run_id: string, prompt: string): RunHandle & { begun
 		tool: () => Promise.resolve({ status: 'done', ok: true, content: 'a result' }),
 		blob: () => Promise.resolve(null),
 	}
-	const handle = pool.execute(orderOf(run_id, prompt), host)
+	const handle = pool.execute(offlineOrder(run_id, prompt), host)
 	return Object.assign(handle, { begun: begun.promise })
 }
 
@@ -277,18 +277,3 @@ void t.test('a peer with the key that violates the protocol is disconnected', as
 	await lent(pool, 1)
 	t.pass('others are not affected')
 })
-
-function orderOf(run_id: string, prompt: string): RunOrder {
-	return {
-		run_id,
-		agent_id: 'a',
-		models: [{ provider: 'offline', kind: 'offline', model: 'offline', timeout_ms: 1_000 }],
-		system: null,
-		history: [],
-		prompt,
-		tools: [],
-		journal: [],
-		limits: { steps: 50, tokens: 100_000, wall_time_s: 60 },
-		remaining_ms: 60_000,
-	}
-}
