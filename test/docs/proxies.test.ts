@@ -11,7 +11,7 @@ import type { Test } from 'tap'
 import WebSocket from 'ws'
 import { addToken } from '../support/add.ts'
 import { testFolder } from '../support/folder.ts'
-import { startGateway } from '../support/gateway.ts'
+import { gatewayFor } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { freePort } from '../support/free-ports.ts'
 import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
@@ -225,12 +225,6 @@ function onMessage(socket: WebSocket): AsyncIterable<[Buffer]> {
 
 function has(program: string, version: string): boolean {
 	return spawnSync(program, [version], { stdio: 'ignore' }).status === 0
-}
-
-async function gatewayFor(t: Test): Promise<TestGateway> {
-	const gateway = await startGateway()
-	t.teardown(() => gateway.stop())
-	return gateway
 }
 
 function addressesOf({ url, running }: TestGateway): { host: string; legacyHost: string } {

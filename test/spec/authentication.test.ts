@@ -2,10 +2,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Test } from 'tap'
 import { addToken } from '../support/add.ts'
-import { startGateway } from '../support/gateway.ts'
-import type { GatewayOptions, Reply, Answer, TestGateway } from '../support/gateway.ts'
+import { gatewayFor } from '../support/gateway.ts'
+import type { Reply, Answer, TestGateway } from '../support/gateway.ts'
 import { isOnCluster } from '../support/nats.ts'
 import { operationsOf } from '../support/openapi.ts'
 import type { Described } from '../support/openapi.ts'
@@ -18,12 +17,6 @@ import { eventually } from '../support/wait.ts'
 const tokenMode = { env: { SVC_LOOPBACK: '0' } }
 const scopes = ['agents:read', 'agents:write', 'runs:write', 'vault:read', 'vault:write', 'tokens:admin', 'events:read']
 const unknownToken = `svc_${'x'.repeat(43)}`
-
-async function gatewayFor(t: Test, options: GatewayOptions = {}): Promise<TestGateway> {
-	const gateway = await startGateway(options)
-	t.teardown(() => gateway.stop())
-	return gateway
-}
 
 void t.test('in loopback mode', async (t) => {
 	const gateway = await gatewayFor(t)

@@ -5,7 +5,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { addSecret, addToken } from '../support/add.ts'
 import { endedRun } from '../support/ended-run.ts'
-import { startGateway } from '../support/gateway.ts'
+import { gatewayFor } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { ogg } from '../support/files.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
@@ -38,8 +38,7 @@ async function serve(t: Test, handle: Handler): Promise<string> {
 
 /** Starts a gateway with the agent `ada`. */
 async function startWithAgent(t: Test, config?: string): Promise<TestGateway> {
-	const gateway = await startGateway({ ...(config !== undefined && { config }) })
-	t.teardown(() => gateway.stop())
+	const gateway = await gatewayFor(t, { ...(config !== undefined && { config }) })
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	return gateway
 }

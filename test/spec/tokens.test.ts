@@ -2,9 +2,8 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Test } from 'tap'
-import { send, startGateway } from '../support/gateway.ts'
-import type { GatewayOptions, TestGateway } from '../support/gateway.ts'
+import { gatewayFor, send, startGateway } from '../support/gateway.ts'
+import type { TestGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import { assertError } from '../support/error-response.ts'
 import { testFolder } from '../support/folder.ts'
@@ -12,12 +11,6 @@ import { eventually } from '../support/wait.ts'
 
 const tokenMode = { env: { SVC_LOOPBACK: 'off' } }
 const remote = { 'x-forwarded-for': '192.0.2.7' }
-
-async function gatewayFor(t: Test, options: GatewayOptions = {}): Promise<TestGateway> {
-	const gateway = await startGateway(options)
-	t.teardown(() => gateway.stop())
-	return gateway
-}
 
 void t.test('in loopback mode', async (t) => {
 	const gateway = await gatewayFor(t)

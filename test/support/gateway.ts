@@ -84,6 +84,13 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
 	}
 }
 
+/** Starts a gateway that `t` stops at its end. */
+export async function gatewayFor(t: Test, options: GatewayOptions = {}): Promise<TestGateway> {
+	const gateway = await startGateway(options)
+	t.teardown(() => gateway.stop())
+	return gateway
+}
+
 export interface KillableGateway {
 	url: string
 	kill(): Promise<void>

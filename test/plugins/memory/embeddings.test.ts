@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import t from 'tap'
 import type { Test } from 'tap'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { gatewayFor, makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { startModelServer } from '../../support/model-server.ts'
@@ -44,11 +44,7 @@ async function setUp(t: Test): Promise<Setup> {
 		model,
 		home,
 		server,
-		start: async () => {
-			const gateway = await startGateway({ home })
-			t.teardown(() => gateway.stop())
-			return gateway
-		},
+		start: () => gatewayFor(t, { home }),
 		requested: () =>
 			model.mock.getRequests().flatMap(({ body }) => (body as { embeddingInput?: string }).embeddingInput ?? []),
 	}

@@ -6,7 +6,7 @@ import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { RunRecord } from '../../../plugins/runs/contract.ts'
 import { keys } from '../../../plugins/runs/keys.ts'
 import { testFolder } from '../../support/folder.ts'
-import { startGateway } from '../../support/gateway.ts'
+import { gatewayFor, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
@@ -38,12 +38,6 @@ async function homeBehind(t: Test, prompt: string, event: string): Promise<Befor
 	return { home, run }
 }
 
-async function start(t: Test, home: string): Promise<TestGateway> {
-	const gateway = await startGateway({ home })
-	t.teardown(() => gateway.stop())
-	return gateway
-}
-
 async function eventsOf(gateway: TestGateway, run_id: string): Promise<string[]> {
 	const { body } = await gateway.request('GET', `/v1/audit?run_id=${run_id}`)
 	return body.events.map(({ event_type }: { event_type: string }) => event_type)
@@ -51,7 +45,7 @@ async function eventsOf(gateway: TestGateway, run_id: string): Promise<string[]>
 
 void t.test('the record of an ended run is completed', async (t) => {
 	const { home, run } = await homeBehind(t, 'hello', 'run.completed')
-	const gateway = await start(t, home)
+	const gateway = await gatewayFor(t, { home })
 	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body
 	const found = await eventually(read, ({ status }) => status === 'completed')
 	t.match(found, { answer: run.answer, usage: run.usage })
@@ -65,7 +59,7 @@ void t.test('the record of an ended run is completed', async (t) => {
 
 void t.test('an ended run that is cancelled before its record is repaired stays completed', async (t) => {
 	const { home, run } = await homeBehind(t, 'hello', 'run.completed')
-	const gateway = await start(t, home)
+	const gateway = await gatewayFor(t, { home })
 	await gateway.request('POST', `/v1/runs/${run.run_id}/cancel`)
 	const { body } = await gateway.request('GET', `/v1/runs/${run.run_id}`)
 	t.match(body, { status: 'completed', answer: run.answer })
@@ -74,7 +68,7 @@ void t.test('an ended run that is cancelled before its record is repaired stays 
 
 void t.test('a paused run keeps its question and continues', async (t) => {
 	const { home, run } = await homeBehind(t, '/tool ask {"question": "Which?"}', 'run.paused')
-	const gateway = await start(t, home)
+	const gateway = await gatewayFor(t, { home })
 	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body
 	const found = await eventually(read, ({ status }) => status === 'paused')
 	t.match(found, { question: { question: 'Which?', question_id: run.question?.question_id }, usage: run.usage })

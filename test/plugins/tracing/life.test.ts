@@ -5,7 +5,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startCollector } from '../../support/collector.ts'
 import type { TestCollector, TestSpan } from '../../support/collector.ts'
-import { makeHome, startGateway } from '../../support/gateway.ts'
+import { gatewayFor, makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
@@ -16,11 +16,8 @@ const collectorFor = async (t: Test): Promise<TestCollector> => {
 	t.teardown(() => collector.stop())
 	return collector
 }
-const gatewayFor = async (t: Test, config: string, variables: NodeJS.ProcessEnv = {}): Promise<TestGateway> => {
-	const gateway = await startGateway({ config, env: { ...env, ...variables } })
-	t.teardown(() => gateway.stop())
-	return gateway
-}
+const start = (t: Test, config: string, variables: NodeJS.ProcessEnv = {}): Promise<TestGateway> =>
+	gatewayFor(t, { config, env: { ...env, ...variables } })
 const reconfigure = async (gateway: TestGateway, config: string): Promise<void> => {
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), config)
 	await gateway.running.gateway.reload()
@@ -94,7 +91,7 @@ void t.test('a run that is paused during a restart continues in its trace', asyn
 
 void t.test('a reload moves the spans to another collector, those of runs in progress too', async (t) => {
 	const [first, second] = [await collectorFor(t), await collectorFor(t)]
-	const gateway = await gatewayFor(t, `tracing: {endpoint: "${first.url}"}\n`)
+	const gateway = await start(t, `tracing: {endpoint: "${first.url}"}\n`)
 	const ada = await follow(t, gateway, 'ada')
 	const asking = await ada.start('/tool ask {"question": "Which?"}')
 	const { question_id } = (await ada.waitFor(asking, 'question.asked')).payload
@@ -119,7 +116,7 @@ void t.test('a reload moves the spans to another collector, those of runs in pro
 
 void t.test('prompts, answers and arguments are sent only with tracing.content, without secrets', async (t) => {
 	const collector = await collectorFor(t)
-	const gateway = await gatewayFor(t, `tracing: {endpoint: "${collector.url}", content: true}\n`)
+	const gateway = await start(t, `tracing: {endpoint: "${collector.url}", content: true}\n`)
 	const ada = await follow(t, gateway, 'ada', { persona: 'You are Ada.' })
 	const { body } = await gateway.request('POST', '/v1/vault/secrets', {
 		body: { name: 'DOOR', value: 'open-sesame-1234' },
@@ -146,7 +143,7 @@ void t.test('an unreachable, failing or silent collector does not affect runs', 
 	const collector = await collectorFor(t)
 	const stopped = await startCollector()
 	await stopped.stop()
-	const gateway = await gatewayFor(t, `tracing: {endpoint: "${stopped.url}"}\n`)
+	const gateway = await start(t, `tracing: {endpoint: "${stopped.url}"}\n`)
 	const ada = await follow(t, gateway, 'ada')
 	const lastError = async (): Promise<string | null> =>
 		(await gateway.request('GET', '/v1/plugins')).body.find(({ name }: { name: string }) => name === 'tracing')
@@ -180,7 +177,7 @@ void t.test(
 	'the environment sets collector and headers, or switches tracing off; an invalid address is reported',
 	async (t) => {
 		const collector = await collectorFor(t)
-		const gateway = await gatewayFor(t, '{}\n', {
+		const gateway = await start(t, '{}\n', {
 			OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own/path`,
 			OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=lab%201,authorization=Bearer%20abc',
 		})
@@ -189,10 +186,10 @@ void t.test(
 		await collector.span(({ attributes }) => attributes['svc.run.id'] === run_id)
 		t.match(collector.requests[0], { path: '/own/path', headers: { 'x-tenant': 'lab 1', authorization: 'Bearer abc' } })
 
-		const other = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: 'not an address' })
+		const other = await start(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: 'not an address' })
 		const { body } = await other.request('GET', '/v1/plugins')
 		t.match(body.find(({ name }: { name: string }) => name === 'tracing').last_error, /must be an address/)
-		const off = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SDK_DISABLED: 'true' })
+		const off = await start(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SDK_DISABLED: 'true' })
 		const before = collector.requests.length
 		await (await follow(t, off, 'bob')).complete('hello')
 		t.ok(
