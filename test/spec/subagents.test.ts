@@ -13,7 +13,7 @@ import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { withoutAdditions } from '../support/model-messages.ts'
 import { providersAt } from '../support/providers.ts'
-import { startScriptedModels } from '../support/scripted-model.ts'
+import { chatCompletion, startScriptedModels } from '../support/scripted-model.ts'
 import { openStream } from '../support/sse.ts'
 
 /** A plugin that starts runs, waits for runs and calls primitives. */
@@ -389,12 +389,9 @@ void t.test('the tokens of failed sub-agents count toward limits.tokens', async 
 		const isBelow = body.messages.some(({ content }: { content: unknown }) => content === 'below')
 		const calls = (args: string) => [{ id: 'c', function: { name: 'subagent_spawn', arguments: args } }]
 		const usage = { prompt_tokens: isBelow ? 1000 : 10, completion_tokens: 0 }
-		const choice = isBelow
-			? { message: { tool_calls: calls('{"prom') }, finish_reason: 'length' }
-			: body.tools
-				? { message: { tool_calls: calls('{"prompt": "below"}') }, finish_reason: 'tool_calls' }
-				: { message: { content: 'Enough.' }, finish_reason: 'stop' }
-		return { json: { choices: [choice], usage } }
+		if (isBelow) return chatCompletion({ tool_calls: calls('{"prom') }, 'length', usage)
+		if (body.tools) return chatCompletion({ tool_calls: calls('{"prompt": "below"}') }, 'tool_calls', usage)
+		return chatCompletion({ content: 'Enough.' }, 'stop', usage)
 	})
 	const gateway = await startGateway({ config: `providers:\n  lab: {kind: openai, base_url: '${url}', model: m}\n` })
 	t.teardown(() => gateway.stop())

@@ -20,6 +20,16 @@ export type ScriptedReply = {
 	headers?: Record<string, string>
 } & ({ sse: readonly unknown[] } | { json: unknown } | { text: string; type?: string })
 
+/** A chat completion of the OpenAI API in one piece. */
+export function chatCompletion(
+	message: object,
+	finish_reason = 'stop',
+	usage?: { prompt_tokens: number; completion_tokens: number },
+): ScriptedReply {
+	const choice = { index: 0, message: { role: 'assistant', ...message }, finish_reason }
+	return { json: { choices: [choice], ...(usage && { usage }) } }
+}
+
 export interface ScriptedModels {
 	/** `reply` gets the number of the request, from 0. Returns the script's address and its recorded requests. */
 	add(reply: (request: ScriptedRequest, n: number) => ScriptedReply): { url: string; requests: ScriptedRequest[] }

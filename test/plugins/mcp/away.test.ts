@@ -5,7 +5,7 @@ import type { Answer } from '../../support/gateway.ts'
 import { startNotingServer } from '../../support/mcp-web.ts'
 import { add, callTool, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
-import { startScriptedModels } from '../../support/scripted-model.ts'
+import { chatCompletion, startScriptedModels } from '../../support/scripted-model.ts'
 
 /** Seconds for which it is away during ten runs; 60 in the long version. */
 const AWAY_S = Number(process.env.MCP_AWAY_S ?? 0)
@@ -20,7 +20,7 @@ const { url: base_url } = models.add(({ body }, n) => {
 	const message = String(last.content).startsWith('heard')
 		? { content: last.content }
 		: { content: null, tool_calls: [call] }
-	return { json: { choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }] } }
+	return chatCompletion(message)
 })
 const gateway = await startGateway({
 	config: `

@@ -9,7 +9,7 @@ import { startManualModel } from '../../support/manual-model.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
 import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
-import { startScriptedModels } from '../../support/scripted-model.ts'
+import { chatCompletion, startScriptedModels } from '../../support/scripted-model.ts'
 import { eventually } from '../../support/wait.ts'
 
 const models = await startScriptedModels()
@@ -21,8 +21,7 @@ const { url: base_url, requests } = models.add(({ body }, n) => {
 		name === undefined
 			? { content: `heard ${last.content}` }
 			: { content: null, tool_calls: [{ id: `call-${n}`, type: 'function', function: { name, arguments: args } }] }
-	const choices = [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }]
-	return { json: { choices, usage: { prompt_tokens: 11, completion_tokens: 7 } } }
+	return chatCompletion(message, 'stop', { prompt_tokens: 11, completion_tokens: 7 })
 })
 const held = await startManualModel()
 const gateway = await startGateway({

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
-import { startScriptedModels } from '../../support/scripted-model.ts'
+import { chatCompletion, startScriptedModels } from '../../support/scripted-model.ts'
 
 const message = "Invalid 'tools': array too long. Expected an array with maximum length 2."
 
@@ -11,7 +11,7 @@ void t.test('a server that refuses the tools of an agent causes an event, once f
 	t.teardown(() => models.stop())
 	const { url, requests } = models.add(({ body }) => {
 		if (body.tools?.length > 2) return { status: 400, json: { error: { message, param: 'tools' } } }
-		return { json: { choices: [{ index: 0, message: { content: 'Yes.' }, finish_reason: 'stop' }] } }
+		return chatCompletion({ content: 'Yes.' })
 	})
 	const gateway = await startGateway({
 		config: `workers: {threads: 1}\nproviders:\n  lab: {kind: openai, base_url: '${url}', model: m}\n`,

@@ -3,7 +3,7 @@ import t from 'tap'
 import { addToken } from '../../support/add.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Reply } from '../../support/model-server.ts'
-import { startScriptedModels } from '../../support/scripted-model.ts'
+import { chatCompletion, startScriptedModels } from '../../support/scripted-model.ts'
 import { clientOf, refusal, startSurface, userMessages } from './client.ts'
 import { withoutAdditions } from '../../support/model-messages.ts'
 
@@ -427,9 +427,7 @@ void t.test('listing models requires agents:read, running an agent requires runs
 void t.test('an answer that a stop sequence ends at once is empty, and is not requested again', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
-	const { url, requests } = models.add(() => ({
-		json: { choices: [{ index: 0, message: { role: 'assistant', content: '' }, finish_reason: 'stop' }] },
-	}))
+	const { url, requests } = models.add(() => chatCompletion({ content: '' }))
 	const gateway = await startGateway({
 		config: `plugins: {openai-api: true}\nproviders:\n  model: {kind: openai, base_url: '${url}', model: m}\n`,
 	})

@@ -3,14 +3,13 @@ import t from 'tap'
 import { slotsOf } from '../../../plugins/models/slots.ts'
 import { endedRun } from '../../support/ended-run.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
-import { startScriptedModels } from '../../support/scripted-model.ts'
+import { chatCompletion, startScriptedModels } from '../../support/scripted-model.ts'
 import { eventually } from '../../support/wait.ts'
 
 void t.test('restarts while a run waits do not count as restarts in its step', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
-	const choice = { index: 0, message: { content: 'My turn.' }, finish_reason: 'stop' }
-	const { url, requests } = models.add(() => ({ json: { choices: [choice] } }))
+	const { url, requests } = models.add(() => chatCompletion({ content: 'My turn.' }))
 	const provider = { kind: 'openai' as const, base_url: url, model: 'm', max_concurrent_calls: 1 }
 	const home = makeHome(
 		{ config: `server: {shutdown_grace_s: 0}\nproviders: {crowded: ${JSON.stringify(provider)}}\n` },

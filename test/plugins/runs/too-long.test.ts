@@ -6,7 +6,7 @@ import { NO_MARKS } from '../../../sandbox/context/earlier.ts'
 import type { ModelOrder } from '../../../sandbox/order.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
-import { startScriptedModels } from '../../support/scripted-model.ts'
+import { chatCompletion, startScriptedModels } from '../../support/scripted-model.ts'
 import { latest, startSmallModel } from '../../support/small-model.ts'
 import type { SmallModel, SmallReply } from '../../support/small-model.ts'
 
@@ -72,8 +72,7 @@ void t.test('an answer of several calls does not change the estimated size of a 
 			prompt_tokens: Math.ceil(JSON.stringify([body.messages, body.tools]).length / 4),
 			completion_tokens: 1,
 		}
-		const choice = { index: 0, message: { content: 'Once ' }, finish_reason: n === 0 || n > 3 ? 'stop' : 'length' }
-		return { json: { choices: [choice], usage } }
+		return chatCompletion({ content: 'Once ' }, n === 0 || n > 3 ? 'stop' : 'length', usage)
 	})
 	const gateway = await startGateway({ config: `providers:\n  told: {kind: openai, base_url: '${url}', model: m}\n` })
 	t.teardown(() => gateway.stop())
@@ -106,14 +105,9 @@ void t.test('an answer that the end of the window truncates is retried with a sh
 			window ||= size + 8_000
 			const room = window - size
 			const isQuestion = /Which ship/.test(body.messages.at(-1).content)
-			const [message, finish_reason, written] =
+			const [message, finish_reason, written]: [object, string, number] =
 				isQuestion && room < 2_000 ? [cut, 'length', room] : [{ content: 'Noted.' }, 'stop', 2]
-			return {
-				json: {
-					choices: [{ index: 0, message, finish_reason }],
-					usage: { prompt_tokens: size, completion_tokens: written },
-				},
-			}
+			return chatCompletion(message, finish_reason, { prompt_tokens: size, completion_tokens: written })
 		})
 		const gateway = await startGateway({
 			config: `providers:\n  ${name}: {kind: openai, base_url: '${url}', model: m}\n`,
@@ -143,7 +137,7 @@ void t.test('a limit of the answer is not mistaken for the end of the window', a
 			prompt_tokens: Math.ceil(JSON.stringify([body.messages, body.tools]).length / 4),
 			completion_tokens: isQuestion ? 100 : 2,
 		}
-		return { json: { choices: [{ index: 0, message, finish_reason: isQuestion ? 'length' : 'stop' }], usage } }
+		return chatCompletion(message, isQuestion ? 'length' : 'stop', usage)
 	})
 	const gateway = await startGateway({ config: `providers:\n  short: {kind: openai, base_url: '${url}', model: m}\n` })
 	t.teardown(() => gateway.stop())
@@ -177,12 +171,8 @@ void t.test('the error of an answer that is truncated for another reason states 
 		['headers: {}', call, 'content_filter', 5, /\(content_filter\) in the middle of a tool call$/],
 		['headers: {}', { reasoning_content: 'Well' }, 'length', 5_000, /raise max_tokens, or set context_window/],
 	] as const) {
-		const { url } = models.add(() => ({
-			json: {
-				choices: [{ index: 0, message, finish_reason: word }],
-				usage: { prompt_tokens: 900, completion_tokens: written },
-			},
-		}))
+		const usage = { prompt_tokens: 900, completion_tokens: written }
+		const { url } = models.add(() => chatCompletion(message, word, usage))
 		const config = `providers:\n  bound: {kind: openai, base_url: '${url}', model: m, ${set}}\n`
 		const gateway = await startGateway({ config })
 		t.teardown(() => gateway.stop())

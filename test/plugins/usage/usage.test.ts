@@ -8,7 +8,7 @@ import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
-import { startScriptedModels } from '../../support/scripted-model.ts'
+import { chatCompletion, startScriptedModels } from '../../support/scripted-model.ts'
 import type { ScriptedReply } from '../../support/scripted-model.ts'
 
 const model = await startModelServer()
@@ -161,7 +161,7 @@ void t.test('calls that failed after the model answered are counted, before a fa
 	const usage = { prompt_tokens: 10, completion_tokens: 1 }
 	const broken = (finish_reason: string): ScriptedReply => {
 		const call = { id: 'c', function: { name: 'memory_stm_read', arguments: '{"ke' } }
-		return { json: { choices: [{ index: 0, message: { tool_calls: [call] }, finish_reason }], usage } }
+		return chatCompletion({ tool_calls: [call] }, finish_reason, usage)
 	}
 	reply = broken('length')
 	const cut = await zoe.start('cut off in a call')
