@@ -4,34 +4,32 @@ import { Fault, isFault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { agentScope } from '../../core/store/agent-scope.ts'
-import { change } from '../../core/store/change.ts'
 import type { NewEvent } from '../../core/protocol.ts'
-import type { Job } from '../../core/store/ports.ts'
 import { openQuestionOf } from './open-question.ts'
-import { revoke, permanentApprovals, checkAnswer, unwatchExpiry } from './approvals.ts'
+import { revoke, permanentApprovals } from './approvals.ts'
+import { answerQuestion, openQuestions } from './answer-question.ts'
 import { untilStored } from './begin.ts'
 import { converse, follow } from './converse.ts'
-import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
+import { currentSession, messagesOf, mustExist, newSession } from './conversation.ts'
 import { censusOf } from './census.ts'
 import { executeNow } from './claims.ts'
 import { deliverFields } from './deliver-fields.ts'
 import { begunDestination, destinationOf, openDestination } from './destination.ts'
-import type { RunInputs, Question, RunRecord, Runs, RunSettings } from './contract.ts'
-import { enqueue, openLog, stop } from './ending.ts'
+import type { RunInputs, RunRecord, Runs, RunSettings } from './contract.ts'
+import { openLog, stop } from './ending.ts'
 import { resultIn } from './follower.ts'
 import { forgetConversation } from './forget.ts'
 import { messagesIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 import { callNested } from './nested-call.ts'
-import { newestRuns } from './newest.ts'
 import { contextReport } from './next-request.ts'
 import { forgetAllNotes } from './notes.ts'
 import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
-import { findRun, getRun, jobOf, readRun } from './records.ts'
-import { isEnded, isUnanswered } from './run-state.ts'
+import { allRuns, runsOfAgent } from './run-lists.ts'
+import { findRun, getRun, readRun } from './records.ts'
+import { isEnded } from './run-state.ts'
 import { openQueueLimits } from './queue-limits.ts'
 import { createRun } from './start.ts'
 import { startedIn } from './started-in.ts'
@@ -40,8 +38,6 @@ import { stopTogether, appendByHolder, withFreeRun, withRun } from './run-lock.t
 import { visibleRuns } from './visible.ts'
 import { newRunId } from './run-ids.ts'
 
-/** Limit of runs read for one page of all runs. */
-const LOOKED_AT = 5_000
 /** Limit of characters that `progress` returns. */
 const PROGRESS_CHARACTERS = 1024 * 1024
 
@@ -112,38 +108,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const messages = [...(given?.value.since ?? []), ...done]
 			return done.length > 0 && JSON.stringify(messages).length <= PROGRESS_CHARACTERS ? messages : []
 		},
-		async list(agent, { limit, before, status }) {
-			const found: RunRecord[] = []
-			let characters = 0
-			const after = before === undefined ? {} : { after: keys.run(agent.uid, before) }
-			for await (const { value: run } of store.list<RunRecord>(keys.runs(agent.uid), { reverse: true, ...after })) {
-				if (run.said || (status !== undefined && run.status !== status)) continue
-				characters += sizeOf(run)
-				if (characters > ANSWER_CHARACTERS && found.length > 0) break
-				found.push(run)
-				if (found.length === limit) break
-			}
-			return found
-		},
-		async listAll({ limit, cursor, status, id, of_uids }) {
-			const runs: RunRecord[] = []
-			let characters = 0
-			let looked = 0
-			let last: string | null = null
-			for await (const { run_id, uid } of newestRuns(ctx, { cursor, status })) {
-				if (of_uids && !of_uids.has(uid)) continue
-				if (runs.length === limit || looked++ === LOOKED_AT) return { runs, next_cursor: last }
-				const isWanted = id === undefined || run_id.startsWith(id) || run_id.endsWith(id)
-				const run = isWanted ? await readRun(store, uid, run_id) : undefined
-				if (run && !run.said && (status === undefined || run.status === status)) {
-					characters += sizeOf(run)
-					if (characters > ANSWER_CHARACTERS && runs.length > 0) return { runs, next_cursor: last }
-					runs.push(run)
-				}
-				last = run_id
-			}
-			return { runs, next_cursor: null }
-		},
+		list: (agent, options) => runsOfAgent(store, agent, options),
+		listAll: (options) => allRuns(ctx, options),
 		visibleTo: (caller) => (caller.agents ? visibleRuns(runs, ctx.use('agents'), caller) : runs),
 		async cancel(run_id) {
 			const run = await getRun(store, run_id)
@@ -188,64 +154,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 		},
 		asked: (run) => openQuestionOf(store, run),
-		async questions(agent) {
-			const open: Question[] = []
-			for await (const { value } of store.list<Question>(keys.questions(agent.uid))) {
-				if (await isOpen(value, agent.uid)) open.push(value)
-			}
-			return open.toSorted((a, b) => (a.asked_at < b.asked_at ? -1 : 1))
-		},
-		async answer(agent, question_id, given, also = []) {
-			const asked = (await store.get<Question>(keys.question(agent.uid, question_id)))?.value
-			const told = typeof given === 'string' ? { answer: given } : given
-			// The content of a question never changes. Whether it is still open is checked in the transaction below.
-			const actor = causeNow()?.actor
-			const taken =
-				asked && isUnanswered(asked) ? await checkAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
-			const job = await change<Job | null>(store, agentScope(agent.uid), async () => {
-				const question = await store.get<Question>(keys.question(agent.uid, question_id))
-				if (!question)
-					throw new Fault('not_found', `agent "${agent.name}" has no question "${question_id}"`, {
-						hint: {
-							route: 'GET /v1/agents/{name}/questions',
-							params: { name: agent.name },
-							does: 'lists the open ones',
-						},
-					})
-				if (question.value.answer !== null)
-					throw new Fault('already_answered', `question "${question_id}" was answered at ${question.value.answered_at}`)
-				if (question.value.closed)
-					throw new Fault('conflict', `question "${question_id}" was ${closings[question.value.closed]}`)
-				const entry = await store.get<RunRecord>(keys.run(agent.uid, question.value.run_id))
-				if (!entry || isEnded(entry.value.status)) {
-					throw new Fault(
-						'conflict',
-						`the run that asked question "${question_id}" has ended (${entry?.value.status ?? 'removed'}); nothing waits for the answer`,
-					)
-				}
-				const next: RunRecord = { ...entry.value, status: 'started', question: null }
-				const ops = [
-					{
-						key: question.key,
-						value: {
-							...question.value,
-							answer: taken.answer,
-							answered_at: now(),
-							...(actor && { actor }),
-							...(taken.given && { given: taken.given }),
-						} satisfies Question,
-						expect: question.rev,
-					},
-					{ key: entry.key, value: next, expect: entry.rev },
-					...taken.ops,
-					...also,
-				]
-				// The call that asked a live question watches it, so no job is needed.
-				return { ops, result: question.value.live ? null : jobOf(next, question_id) }
-			})
-			unwatchExpiry(question_id)
-			if (job) enqueue(ctx, job)
-		},
+		questions: (agent) => openQuestions(store, agent),
+		answer: (agent, question_id, given, also) => answerQuestion(ctx, agent, question_id, given, also),
 		approvals: (agent) => permanentApprovals(store, agent),
 		revokeApproval: (agent, approval_id) => revoke(store, agent, approval_id),
 		appendEvents: (run, events) => appendTo(run, events, false),
@@ -329,16 +239,4 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		await ctx.emit({ event_type: 'agent.reset', payload: { session_id } }, agent.name)
 		return session_id
 	}
-
-	async function isOpen(question: Question, uid: string): Promise<boolean> {
-		if (!isUnanswered(question)) return false
-		const run = await store.get<RunRecord>(keys.run(uid, question.run_id))
-		return run !== undefined && !isEnded(run.value.status)
-	}
-}
-
-/** Parts of messages: why a question was closed without an answer. */
-const closings = {
-	expired: 'not answered in time (runs.question_ttl_days; an approval: runs.approval_ttl_s)',
-	withdrawn: 'withdrawn with the call that asked it; if the call is repeated, it asks again',
 }
