@@ -4,6 +4,7 @@ import { logFields } from '../util/context.ts'
 import { openRedactor } from '../redactor/redactor.ts'
 import type { Writer } from '../redactor/redactor.ts'
 import { isJournal, withPriority } from './journal.ts'
+import { openLineWriter } from './line-writer.ts'
 
 export type Logger = PinoLogger
 
@@ -24,12 +25,17 @@ export function openLog(options: LogOptions, redactor = openRedactor()): Logger 
 	const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact, mixin }
 	const clean = (line: string): string => redactor.of(writersOf(line)).text(line, 'log')
 	const shown = isJournal(process.env) ? (line: string) => withPriority(clean(line)) : clean
-	if (pretty) return pino(settings, { write: (line: string) => process.stderr.write(forPeople(clean(line))) })
-	const destination = pino.destination({ dest: 2, sync: true })
-	// A closed pipe must not end the gateway.
-	destination.on('error', () => {})
-	return pino(settings, { write: (line: string) => destination.write(shown(line)) })
+	const formed = pretty ? (line: string) => forPeople(clean(line)) : shown
+	if (process.stderr.isTTY) return pino(settings, { write: (line: string) => process.stderr.write(formed(line)) })
+	const lines = openLineWriter({
+		onDropped: (count, code) =>
+			log.warn({ code }, `${count} lines of the log are missing: standard error accepted no more (${code}); ${ADVICE}`),
+	})
+	const log = pino(settings, { write: (line: string) => lines.write(formed(line)) })
+	return log
 }
+
+const ADVICE = 'check the disk of the log, or the program that reads it'
 
 const AGENT = /"agent(?:_id)?":"([^"]{1,64})"/g
 

@@ -248,8 +248,10 @@ void t.test('fields apply until the work ends', async (t) => {
 void t.test('in the pretty format, an error can neither move the cursor nor forge a line', async (t) => {
 	const lines: string[] = []
 	const write = process.stderr.write.bind(process.stderr)
+	const { isTTY } = process.stderr
 	process.stderr.write = (text: unknown) => lines.push(String(text)) > 0
-	t.teardown(() => (process.stderr.write = write))
+	process.stderr.isTTY = true
+	t.teardown(() => Object.assign(process.stderr, { write, isTTY }))
 	const log = openLog({ level: 'trace', format: 'pretty' })
 	log.error({ err: new Error('they said \u001b[2J\u009b1A\r\n12:00:00 info  all is well') }, 'odd')
 	process.stderr.write = write
