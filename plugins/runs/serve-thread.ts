@@ -12,8 +12,8 @@ import { forModel } from './for-model.ts'
 import { eventsOfAnswer, withShortReasoning } from './journal.ts'
 import type { JournalStep } from './journal-step.ts'
 import { appendWith } from './records.ts'
-import { logFieldsOf } from './run-fields.ts'
 import { openModelSlot } from './model-slot.ts'
+import { warnOfModel } from './model-warnings.ts'
 import { unawaited } from './run-log.ts'
 import type { RunLog } from './run-log.ts'
 import { openCalls } from './thread-calls.ts'
@@ -45,7 +45,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		event(told) {
 			if (told.event_type === 'model.request') return log.appendSoon(told)
 			const event = { ...told, payload: withShortMessage(log, told.payload) }
-			ctx.log.warn({ ...logFieldsOf(run), ...event.payload }, event.event_type)
+			warnOfModel(ctx, run, event)
 			unawaited(log.append([event], shrinkIn(event)))
 		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),

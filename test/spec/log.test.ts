@@ -6,6 +6,7 @@ import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { addChannel } from '../support/loop.ts'
 import { servers, stdio, until } from '../support/mcp.ts'
+import { startModelServer } from '../support/model-server.ts'
 import { spawnGateway } from '../support/process.ts'
 import { addSkill, programText } from '../support/skills.ts'
 import { eventually } from '../support/wait.ts'
@@ -22,7 +23,18 @@ const quiet = `export default {
 		connect: () => ({ send() {}, close() {} }),
 	}),
 }`
-const home = makeHome({ config: `${settings}plugins: {quiet: true}\n`, files: { 'plugins/quiet/index.js': quiet } }, t)
+const model = await startModelServer()
+t.teardown(() => model.stop())
+const providers = `
+providers:
+  busy: {kind: openai, base_url: "${model.url}", api_key: key, model: small-1}
+  offline: {kind: offline}
+default_provider: offline
+`
+const home = makeHome(
+	{ config: `${providers}${settings}plugins: {quiet: true}\n`, files: { 'plugins/quiet/index.js': quiet } },
+	t,
+)
 const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })
 t.teardown(() => gateway.end())
 const request: TestGateway['request'] = (method, path, options) => send(gateway.url + path, method, options)
@@ -78,7 +90,7 @@ void t.test('logs a skill call that a limit ended', async (t) => {
 void t.test('logs that a channel reconnects after a change of its plugin, not a lost connection', async (t) => {
 	const id = await addChannel({ request } as TestGateway, 'quiet-token', { type: 'quiet' })
 	await logged('channel_id', id)
-	writeFileSync(join(home, 'config/gateway.yaml'), `${settings}plugins: {quiet: {note: changed}}\n`)
+	writeFileSync(join(home, 'config/gateway.yaml'), `${providers}${settings}plugins: {quiet: {note: changed}}\n`)
 	const ofChannel = await eventually(
 		() => lines('channel_id', id),
 		({ length }) => length > 2,
@@ -88,4 +100,26 @@ void t.test('logs that a channel reconnects after a change of its plugin, not a 
 		{ level: INFO, msg: 'a channel connects again after a change' },
 		{ level: INFO, msg: 'a channel is connected' },
 	])
+})
+
+void t.test('while a provider is down, lines about the attempts of its runs are limited', async (t) => {
+	model.on('is busy', { status: 429, message: 'slow down', retryAfter: 0 })
+	const runs = await Promise.all(
+		[1, 2, 3, 4, 5].map(async (n) => {
+			await post('/v1/agents', { name: `busy-${n}`, config: { provider: 'busy' } })
+			return post(`/v1/agents/busy-${n}/runs`, { prompt: 'is busy' })
+		}),
+	)
+	for (const { run_id } of runs)
+		await eventually(
+			() => lines('run_id', run_id),
+			(all) => all.some(({ msg }) => msg.startsWith('a run failed')),
+		)
+	t.equal(lines('msg', 'model.retry').length, 10, 'of 15')
+	t.match(lines('msg', 'model.retry')[0], {
+		level: WARN,
+		provider: 'busy',
+		model: 'small-1',
+		code: 'model_rate_limited',
+	})
 })
