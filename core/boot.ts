@@ -7,6 +7,7 @@ import type { BackupRequest } from './backup/create.ts'
 import { finishRestore } from './backup/place.ts'
 import type { Member, MemberOptions } from './engines/contract.ts'
 import { engineFor, openEngine } from './engines/open.ts'
+import { messageOf } from './errors.ts'
 import type { Fault } from './errors.ts'
 import { Gateway } from './gateway.ts'
 import {
@@ -28,7 +29,7 @@ import { openLog } from './log/log.ts'
 import type { Logger } from './log/log.ts'
 import { guardHome } from './process/home-guard.ts'
 import { lockHome } from './process/lock.ts'
-import { removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
+import { isFullDisk, removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
 import { refuseShared } from './process/shared-home.ts'
 import { openRedactor } from './redactor/redactor.ts'
 import { RunPool } from './runs/run-pool.ts'
@@ -41,6 +42,7 @@ import { programOf } from './util/own-code.ts'
 import { reserveOf } from './util/shares.ts'
 
 const version = '0.2.0'
+const ROOM_CHECK_MS = 1_000
 
 export interface BootOptions {
 	home: string
@@ -198,6 +200,18 @@ export async function boot(options: BootOptions): Promise<Running> {
 					gateway.status.plugins().flatMap(({ name, last_error }) => (last_error === null ? [] : [[name, last_error]])),
 				),
 			})
+		let retry: NodeJS.Timeout | undefined
+		stack.defer(() => clearTimeout(retry))
+		/** On a full disk the gateway still starts, so that its data can be read and deleted. */
+		const publishWithRoom = (isFirst = true): void => {
+			try {
+				publish()
+			} catch (error) {
+				if (isFirst && !isFullDisk(error)) throw error
+				if (isFirst) log.error(`${messageOf(error)}; make room there. Until then svc does not find this gateway`)
+				retry = setTimeout(publishWithRoom, ROOM_CHECK_MS, false).unref()
+			}
+		}
 		created?.(gateway)
 		stack.defer(() => gateway.stop(settings.latest().server.shutdown_grace_s * 1000))
 		await gateway.start()
@@ -227,7 +241,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 		}
 		followFolders()
 		stack.defer(() => removeRuntimeFile(home))
-		publish()
+		publishWithRoom()
 		if (member && engine.tenure) await member.serves(engine.tenure)
 		await watcher.ready()
 		isWatched = true

@@ -1,8 +1,9 @@
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import { startHost } from '../support/host.ts'
+import { canMount, smallDisk } from '../support/small-disk.ts'
 import { eventually } from '../support/wait.ts'
 
 /** Written and read by the code of the plugins, which runs in this process. */
@@ -800,4 +801,18 @@ void t.test('a linked gateway.yaml applies again once its target is back', async
 			(error) => error === null,
 		)
 	}
+})
+
+void t.test('a gateway starts on a full disk, and svc finds it once there is room', { skip: !canMount }, async (t) => {
+	const home = smallDisk(t, '90m')
+	chmodSync(home, 0o700)
+	await (await startGateway({ home })).stop()
+	const filler = join(home, 'filler')
+	t.throws(() => writeFileSync(filler, Buffer.alloc(90 * 1024 * 1024)), { code: 'ENOSPC' })
+	const { request, stop } = await startGateway({ home })
+	t.teardown(stop)
+	t.match((await request('GET', '/readyz?verbose')).body, 'store refuses writes: only 0 MiB are free')
+	t.notOk(existsSync(join(home, 'run/gateway.json')))
+	rmSync(filler)
+	await eventually(() => existsSync(join(home, 'run/gateway.json')))
 })
