@@ -129,7 +129,7 @@ void t.test('the commands of the README install, pair and use the example', asyn
 	t.strictSame(answer.mentions, {}, 'an answer notifies no user')
 	t.match(answer.text, /What is .*two.* & three\?/)
 	server.say(room, alice, { algorithm: 'm.megolm.v1.aes-sha2', ciphertext: 'AwgAE' }, 'm.room.encrypted')
-	const elsewhere = await botMessage(room, bot, 'I can only read text')
+	const elsewhere = await botMessage(room, bot, 'Please write it as text')
 	const { body: audit } = await gateway.request('GET', '/v1/audit?limit=500')
 	t.notOk(JSON.stringify(audit).includes(access_token), 'no event shows the token')
 

@@ -268,7 +268,7 @@ void t.test('a binding of an enclosing chat has one conversation for each chat i
 void t.test('an attachment that cannot be read is named in the prompt, and an empty message is ignored', async (t) => {
 	const { id, agent, shows } = await openBoundChat(t)
 	room.say(id, '', { attachment: 'a voice message' })
-	t.match((await shows(1))[0]?.text, /only read text/)
+	t.match((await shows(1))[0]?.text, /cannot read a voice message. Please write it as text/)
 	room.say(id, ' ')
 	room.say(id, 'look', { attachment: 'a picture' })
 	await shows(2)

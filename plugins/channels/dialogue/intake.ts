@@ -90,7 +90,7 @@ async function receiveBound(
 	const command = message.addressed ? commandIn(text) : undefined
 	if (command) return handleCommand(deps, channel, bound, message, command)
 	const isText = text.trim() !== ''
-	if (!isText && !message.attachments) return decline(deps, channel, message, texts.onlyText)
+	if (!isText && !message.attachments) return decline(deps, channel, message, texts.unreadable(message.attachment))
 
 	await deps.marks.addAgent(channel.id, message, bound.agent)
 	const conversation = await deps.sessions.current(channel.id, bound, chat)

@@ -64,7 +64,8 @@ export const texts = {
 		'Only the person who connected this chat can change the model here. The person who runs the gateway can use `svc agents update`.',
 	commandFailed: (why: string): string => `Sorry, that did not work: ${literal(excerpt(why, ERROR_LIMIT))}`,
 	commandBroken: 'Sorry, that did not work. The reason is in the log of the gateway.',
-	onlyText: 'I can only read text.',
+	/** `what`: such as `a sticker`. */
+	unreadable: (what = 'this message'): string => `I cannot read ${literal(what)}. Please write it as text.`,
 	tooMuch: 'Too many messages wait for an answer here. Write again once they are answered, or send /stop.',
 	empty: '(The answer is empty.)',
 	/** Only the operator sees the details of problems with a model or the gateway. */

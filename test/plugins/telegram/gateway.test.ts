@@ -325,5 +325,5 @@ void t.test('photos, documents and voice messages reach the agent; the prompt li
 	t.match((await send({ voice })).prompt, /Attached but not loaded: a voice message \(.*file is too big/)
 	t.notMatch(JSON.stringify(await send({ voice })), telegram.token)
 	t.match((await send({ sticker: { file_id: 'x' } })).conversation, /./)
-	t.match(telegram.messages(chat).at(-1)?.text, /only read text/)
+	t.match(telegram.messages(chat).at(-1)?.text, /cannot read a sticker/)
 })
