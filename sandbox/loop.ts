@@ -132,10 +132,16 @@ async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer>
 
 async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise<ModelAnswer> {
 	const { order, journal, spent, io, askModel, time } = state
+	/** Why the last attempt of the call failed. */
+	let failure: string | undefined
 	const modelIo: ModelIo = {
 		signal: time.signal,
 		step: journal.filter((step) => step.kind === 'model').length + 1,
-		emit: io.emit,
+		emit(event) {
+			const { provider, message } = event.payload
+			if (event.event_type === 'model.retry') failure = `${String(provider)}: ${String(message)}`
+			io.emit(event)
+		},
 		stream: io.stream,
 		blob: cachedReader(order.run_id, ({ blob, media_type }) => io.call('blob', { blob, media_type })),
 		spent: (call) => void spent.push(call),
@@ -158,7 +164,7 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 		io.emit,
 		(used) => hasTokensLeft(state, used),
 	)
-	time.check()
+	time.check(reply.status === 'failed' ? failure : undefined)
 	if (reply.status === 'failed') {
 		const { code, message, provider_code, status } = reply.failure
 		throw new Fault(code, message, { provider_code, provider_status: status })

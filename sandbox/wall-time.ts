@@ -36,10 +36,12 @@ export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal:
 		get left_ms(): number {
 			return Math.max(0, ends - performance.now())
 		},
-		/** Throws if the run must not continue. */
-		check(): void {
+		/** Throws if the run must not continue. `failure`: of its model call, which was to be repeated. */
+		check(failure?: string): void {
 			if (runSignal.aborted) throw new Fault('stopped', String(runSignal.reason))
-			if (over) throw exceeded('limit_wall_time', { limits, journal, elsewhere: 0 })
+			if (!over) return
+			const { code, message } = exceeded('limit_wall_time', { limits, journal, elsewhere: 0 })
+			throw new Fault(code, failure === undefined ? message : `${message}; its model call kept failing: ${failure}`)
 		},
 		/** Stops the clock until the returned function is called. */
 		hold(): () => void {

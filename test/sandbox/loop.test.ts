@@ -312,7 +312,27 @@ void t.test('limits', async (t) => {
 			)
 		const outcome = await world.run({ remaining_ms: 20, limits: { steps: 5, tokens: 100, wall_time_s: 7 } })
 		t.match(outcome, { status: 'failed', error: { code: 'limit_wall_time' } })
-		t.match(message(outcome), /limit of 7 s; raise config\.limits\.wall_time_s/)
+		t.match(message(outcome), /limit of 7 s; raise config\.limits\.wall_time_s of the agent$/)
+	})
+
+	void t.test('a run that ends while its model is not available says so', async (t) => {
+		const world = makeWorld([])
+		world.ask = async (_request, { signal, emit }) => {
+			const payload = {
+				provider: 'main',
+				model: 'm',
+				attempt: 1,
+				delay_ms: 5_000,
+				code: 'model_unavailable',
+				message: 'no server',
+			}
+			emit({ event_type: 'model.retry', payload })
+			await new Promise((resolve) => signal.addEventListener('abort', resolve))
+			return { status: 'failed', failure: { code: 'model_unavailable', message: 'no server', retryable: true } }
+		}
+		const outcome = await world.run({ remaining_ms: 20 })
+		t.match(outcome, { status: 'failed', error: { code: 'limit_wall_time' } })
+		t.match(message(outcome), /wall_time_s of the agent; its model call kept failing: main: no server$/)
 	})
 
 	void t.test('the time for which a tool waits for a person does not count', async (t) => {
