@@ -181,14 +181,15 @@ function sentBy({ provider, model }: ModelOrder, { sent, step }: ModelIo): ((bod
 }
 
 /**
- * The wait that the server asks for, else exponential backoff. A random part of up to half is subtracted, so that runs that failed
- * together are not retried together.
+ * The wait that the server asks for, and up to a quarter more; else exponential backoff, less up to half. Random, so that runs that
+ * failed together are not retried together.
  */
 function waitBefore(attempt: number, failure: ModelFailure, { baseMs, capMs }: RetryPolicy): number {
 	const { retryAfterMs } = failure
 	const longest = baseMs * 2 ** (attempt - 1)
 	const backoff = filledTogether(failure) ? longest * 16 * Math.random() : longest * (1 - Math.random() / 2)
-	return Math.round(Math.min(retryAfterMs ?? backoff, capMs))
+	const asked = retryAfterMs && retryAfterMs * (1 + Math.random() / 4)
+	return Math.round(Math.min(asked ?? backoff, capMs))
 }
 
 /**
