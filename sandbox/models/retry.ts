@@ -60,16 +60,9 @@ export async function askModels(
 			payload: { provider, model, step: io.step, messages, tools: request.tools.length },
 		})
 		const next = models[at + 1]
-		// A fallback may answer at once, so only the last model's server is given time to start.
-		const waitsForStart = next === undefined
-		const reply = await askOne(
-			await open(order.kind),
-			order,
-			request,
-			{ io, slot },
-			{ ...policy, waitsForStart },
-			usage,
-		)
+		// A fallback may answer at once, so only the last model's server is given time to start, or asked again after a timeout.
+		const isLast = next === undefined
+		const reply = await askOne(await open(order.kind), order, request, { io, slot }, { ...policy, isLast }, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		failures.push({ order, failure: reply.failure })
 		if (!next) break
@@ -122,7 +115,7 @@ async function askOne(
 	order: ModelOrder,
 	request: ModelRequest,
 	{ io, slot }: { io: ModelIo; slot: Slot },
-	policy: RetryPolicy & { waitsForStart: boolean },
+	policy: RetryPolicy & { isLast: boolean },
 	usage: Usage,
 ): Promise<ModelReply> {
 	const began = Date.now()
@@ -143,9 +136,10 @@ async function askOne(
 		slot.leave()
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
-		const isStarting = policy.waitsForStart && Date.now() < began + startupMs(order, reply.failure)
+		const isStarting = policy.isLast && Date.now() < began + startupMs(order, reply.failure)
 		if (isStarting) attemptsAtStart++
 		if (!retryable || attempt - attemptsAtStart > policy.retries) return reply
+		if (code === 'model_timeout' && !policy.isLast) return reply
 		const capMs = isStarting && !reply.failure.retryAfterMs ? Math.min(policy.capMs, STARTING_MS) : policy.capMs
 		const wait_ms = waitBefore(attempt, reply.failure, { ...policy, capMs })
 		// At least `baseMs`: some proxies ask for no wait, and these attempts are not counted.

@@ -466,6 +466,16 @@ void t.test('a fallback', async (t) => {
 		])
 	})
 
+	void t.test('follows a timeout at once, since each further attempt could take as long', async (t) => {
+		let calls = 0
+		const { url } = await startRawServer(t, () => calls++)
+		const offline = order({ provider: 'offline', kind: 'offline' })
+		const { reply, events } = await askAll([order({ base_url: url, timeout_ms: 50 }), offline])
+		t.match(answered(reply).content, /offline provider/)
+		t.equal(calls, 1)
+		t.match(events[1], { event_type: 'model.fallback', payload: { code: 'model_timeout' } })
+	})
+
 	void t.test('fails with the messages of all models if all fail', async (t) => {
 		const first = await aimock(t, { status: 400, message: 'no such model' })
 		const second = await aimock(t, { status: 403, message: 'not you' })
