@@ -41,7 +41,7 @@ export function openSystemLookup(
 		}
 		waiting.add(owner)
 		if (owner) await pace(owner)
-		const release = await places.acquire(undefined, false, owner).finally(() => waiting.remove(owner))
+		const release = await places.acquire({ owner }).finally(() => waiting.remove(owner))
 		try {
 			return await lookup(host)
 		} finally {

@@ -1,7 +1,7 @@
-/** A queue in which owners, such as agents, take turns; the items of one owner stay in order. */
+/** A queue in which owners, such as agents, take turns. The items of one owner stay in order, those in the background last. */
 export class FairQueue<T> {
 	/** In the order of turns. */
-	readonly #queues = new Map<string, Set<T>>()
+	readonly #queues = new Map<string, OwnQueue<T>>()
 	#size = 0
 
 	get size(): number {
@@ -9,21 +9,23 @@ export class FairQueue<T> {
 	}
 
 	sizeOf(owner: string): number {
-		return this.#queues.get(owner)?.size ?? 0
+		const queue = this.#queues.get(owner)
+		return queue ? queue.items.size + queue.background.size : 0
 	}
 
-	add(owner: string, item: T): void {
-		const queue = this.#queues.get(owner) ?? new Set()
-		this.#queues.set(owner, queue.add(item))
+	add(owner: string, item: T, isBackground = false): void {
+		const queue = this.#queues.get(owner) ?? { items: new Set(), background: new Set() }
+		this.#queues.set(owner, queue)
+		;(isBackground ? queue.background : queue.items).add(item)
 		this.#size++
 	}
 
 	/** False if it is not in the queue. */
 	delete(owner: string, item: T): boolean {
 		const queue = this.#queues.get(owner)
-		if (!queue?.delete(item)) return false
+		if (!queue?.items.delete(item) && !queue?.background.delete(item)) return false
 		this.#size--
-		if (queue.size === 0) this.#queues.delete(owner)
+		if (this.sizeOf(owner) === 0) this.#queues.delete(owner)
 		return true
 	}
 
@@ -31,11 +33,11 @@ export class FairQueue<T> {
 	next(may: (owner: string) => boolean = () => true): T | undefined {
 		for (const [owner, queue] of this.#queues) {
 			if (!may(owner)) continue
-			const [item] = queue as Set<T> & Iterable<T>
+			const [item] = (queue.items.size > 0 ? queue.items : queue.background) as Set<T> & Iterable<T>
 			if (item === undefined) continue
 			this.delete(owner, item)
 			this.#queues.delete(owner)
-			if (queue.size > 0) this.#queues.set(owner, queue)
+			if (queue.items.size + queue.background.size > 0) this.#queues.set(owner, queue)
 			return item
 		}
 		return undefined
@@ -46,4 +48,9 @@ export class FairQueue<T> {
 		for (const owner of this.#queues.keys()) if (may(owner)) return true
 		return false
 	}
+}
+
+interface OwnQueue<T> {
+	items: Set<T>
+	background: Set<T>
 }

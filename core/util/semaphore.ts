@@ -5,16 +5,25 @@ import { Shares } from './shares.ts'
 /** Limits how many tasks run at the same time. Others wait for a place, and their owners take turns. */
 export interface Semaphore {
 	/**
-	 * Waits for a place. Settles with the function that releases it, which may be called again. Urgent callers are served first.
-	 * `owner`: in whose share it counts, such as the uid of an agent. Throws the signal's reason.
+	 * Waits for a place. Settles with the function that releases it, which may be called again. Throws the reason of an aborted
+	 * signal.
 	 */
-	acquire(signal?: AbortSignal, isUrgent?: boolean, owner?: string): Promise<() => void>
+	acquire(request?: PlaceRequest): Promise<() => void>
 	/** The number of waiting callers, of this owner or in all. */
 	waiting(owner?: string): number
 	/** Settles once no place is in use. */
 	idle(): Promise<void>
 	/** To be called after the number of places has grown. */
 	update(): void
+}
+
+export interface PlaceRequest {
+	/** Ends the wait. */
+	signal?: AbortSignal | undefined
+	/** In whose share it counts, such as the uid of an agent. Default: all such callers are one owner. */
+	owner?: string
+	/** `urgent`: served before all others. `background`: served after the others of the same owner. Default: neither. */
+	priority?: 'urgent' | 'background' | undefined
 }
 
 export interface SemaphoreOptions {
@@ -41,8 +50,8 @@ export function openSemaphore(
 		for (let next = urgent.next(may) ?? others.next(may); next; next = urgent.next(may) ?? others.next(may)) next()
 	}
 	/** Thousands may wait, so each waiting caller allocates little. */
-	const wait = (signal: AbortSignal | undefined, isUrgent: boolean, owner: string): Promise<void> => {
-		const queue = isUrgent ? urgent : others
+	const wait = ({ signal, owner = '', priority }: PlaceRequest): Promise<void> => {
+		const queue = priority === 'urgent' ? urgent : others
 		const { promise, resolve, reject } = Promise.withResolvers<void>()
 		const begin = (): void => {
 			stay?.()
@@ -54,15 +63,16 @@ export function openSemaphore(
 			if (queue.delete(owner, begin)) reject(signal?.reason as Error)
 		}
 		const stay = signal && onAbort(signal, leave)
-		queue.add(owner, begin)
+		queue.add(owner, begin, priority === 'background')
 		return promise
 	}
 	let whenIdle: PromiseWithResolvers<void> | undefined
 	return {
-		async acquire(signal, isUrgent = false, owner = '') {
+		async acquire(request = {}) {
+			const { signal, owner = '' } = request
 			signal?.throwIfAborted()
 			if (shares.may(owner)) shares.add(owner)
-			else await wait(signal, isUrgent, owner)
+			else await wait(request)
 			let isHeld = true
 			const release = (): void => {
 				clearTimeout(timer)

@@ -264,7 +264,7 @@ export class ServerConnection {
 	}
 
 	async #connect(signal: AbortSignal, urgent: boolean): Promise<Link> {
-		const releasePlace = await this.#services.starting.acquire(signal, urgent)
+		const releasePlace = await this.#services.starting.acquire({ signal, priority: urgent ? 'urgent' : undefined })
 		try {
 			const refresh = openRefresher(REFRESH_EVERY_MS, async () => {
 				if (this.#link && !signal.aborted) await this.#readTools(this.#link, signal).catch(() => {}) // retried later

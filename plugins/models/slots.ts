@@ -30,7 +30,7 @@ export function slotsOf(
 		const semaphore = slots.get(provider)?.semaphore
 		if (!semaphore) return () => {}
 		const before = semaphore.waiting()
-		const taken = semaphore.acquire(signal, false, owner)
+		const taken = semaphore.acquire({ signal, owner })
 		if (semaphore.waiting() > before) onWait()
 		return taken
 	}

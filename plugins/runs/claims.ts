@@ -3,12 +3,13 @@ import type { Context } from '../../core/plugin.ts'
 import type { Lease } from '../../core/store/ports.ts'
 import { withoutContext } from '../../core/util/context.ts'
 import { newId } from '../../core/util/ids.ts'
+import { isBackground } from './background.ts'
 import { takeFreshRun } from './begin.ts'
-import type { RunRecord, RunSettings } from './contract.ts'
+import type { RunSettings } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { execute } from './executor.ts'
-import type { IndexEntry } from './keys.ts'
 import { aboutJob, jobOf } from './records.ts'
+import type { JobBody, RunRef } from './records.ts'
 import { isHeld, untilFree } from './run-lock.ts'
 
 /** Delay before the retry of a run whose log or record could not be written. */
@@ -31,32 +32,30 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 	}
 }
 
-type RunIds = Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>
-
 /**
  * Executes a run that was just created, once its agent has a place. This saves the three writes of a job: if this process ends
- * first, the next start creates the job from the conversation queue. Of `run` only the ids are kept.
+ * first, the next start creates the job from the conversation queue.
  */
-export function executeNow(ctx: Context<RunSettings>, run: RunIds, attempt = 1): void {
-	// A record may be large, and thousands of runs may wait.
-	const { run_id, agent_uid, agent } = run
-	const ids = { run_id, agent_uid, agent }
+export function executeNow(ctx: Context<RunSettings>, run: RunRef, attempt = 1): void {
+	// Not the whole record: it may be large, and thousands of runs may wait.
+	const { run_id, agent_uid, agent, trigger } = run
+	const ref: RunRef = { run_id, agent_uid, agent, trigger }
 	const claim: Claim = {
 		begin: () => attempt,
 		done() {},
 		release(delayMs) {
 			// The next instance claims it.
-			if (delayMs === undefined) enqueue(ctx, jobOf(ids, newId()))
+			if (delayMs === undefined) enqueue(ctx, jobOf(ref, newId()))
 			// A job could not be stored on a full disk either.
-			else setTimeout(() => executeNow(ctx, ids, attempt + 1), delayMs).unref()
+			else setTimeout(() => executeNow(ctx, ref, attempt + 1), delayMs).unref()
 		},
 	}
 	// The run outlives its cause, such as a request.
-	withoutContext(() => void executeInTurn(ctx, { run_id, uid: agent_uid, agent }, claim))
+	withoutContext(() => void executeInTurn(ctx, { run_id, uid: agent_uid, agent, trigger }, claim))
 }
 
 function executeJob(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
-	return executeInTurn(ctx, lease.job.body as unknown as IndexEntry & { run_id: string }, {
+	return executeInTurn(ctx, lease.job.body as unknown as JobBody, {
 		begin() {
 			lease.begin()
 			return lease.attempt
@@ -76,16 +75,17 @@ interface Claim {
 
 async function executeInTurn(
 	ctx: Context<RunSettings>,
-	{ run_id, uid, agent }: IndexEntry & { run_id: string },
+	{ run_id, uid, agent, trigger }: JobBody,
 	claim: Claim,
 ): Promise<void> {
+	const priority = isBackground(trigger) ? 'background' : undefined
 	let leave: (() => void) | undefined
 	try {
 		// After a reload, a run in progress has a second job. It must not occupy a place while the first one executes.
 		do {
 			leave?.()
 			if (isHeld(run_id)) await untilFree(run_id, ctx.signal)
-			leave = await ctx.pool.places.acquire(ctx.signal, false, uid)
+			leave = await ctx.pool.places.acquire({ signal: ctx.signal, owner: uid, priority })
 		} while (isHeld(run_id))
 	} catch {
 		// The next instance claims it.

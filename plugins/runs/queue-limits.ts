@@ -2,7 +2,8 @@ import type { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { tryLater } from '../shared/try-later.ts'
-import type { RunSettings } from './contract.ts'
+import { isBackground } from './background.ts'
+import type { RunSettings, StartRequest } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 
@@ -14,10 +15,17 @@ export interface QueueLimitsDeps extends Pick<Context<RunSettings>, 'store'> {
 
 /**
  * Called before each run of the agent `uid` is started. `ahead`: runs of its conversation that it must wait for. Throws
- * `queue_full` if too many runs wait already in the conversation, of the agent or of all agents, unless the run `isExempt`.
- * Concurrent requests may exceed the limits of an agent and of all agents by their number.
+ * `queue_full` if too many runs wait already in the conversation, of the agent or of all agents. A run with a parent is never
+ * refused. Concurrent requests may exceed the limits of an agent and of all agents by their number.
  */
-export type QueueLimits = (uid: string, ahead: number, isExempt: boolean) => Promise<void>
+export type QueueLimits = (
+	uid: string,
+	ahead: number,
+	request: Pick<StartRequest, 'trigger' | 'parent'>,
+) => Promise<void>
+
+/** The share of the limits of an agent and of all agents for runs in the background: deliveries must not shut out people. */
+const BACKGROUND_SHARE = 3 / 4
 
 /** Agents whose count is cached. */
 const CACHED_AGENTS = 1_024
@@ -25,17 +33,18 @@ const CACHED_AGENTS = 1_024
 export function openQueueLimits(deps: QueueLimitsDeps): QueueLimits {
 	/** Upper bound of the runs that wait behind others, by agent: the last count and all runs queued since. Ended runs only lower it. */
 	const maxQueued = new BoundedMap<string, number>(CACHED_AGENTS)
-	return async (uid, ahead, isExempt) => {
+	return async (uid, ahead, { trigger, parent }) => {
+		const share = isBackground(trigger) ? BACKGROUND_SHARE : 1
 		const before = maxQueued.get(uid)
 		const added = ahead > 0 ? 1 : 0
 		if (before !== undefined && added > 0) maxQueued.set(uid, before + added)
-		if (isExempt) return
-		checkOthers(deps, ahead)
+		if (parent !== undefined) return
+		checkOthers(deps, ahead, share)
 		const { store, pool, config } = deps
 		const waitingForPlace = pool.places.waiting(uid)
 		// Counting reads all queues of the agent. So do not count if this run need not wait, or the limit cannot be reached.
 		if (ahead === 0 && waitingForPlace === 0) return
-		const limit = config.max_waiting_per_agent
+		const limit = Math.ceil(config.max_waiting_per_agent * share)
 		if (before !== undefined && waitingForPlace + before < limit) return
 		let queued = 0
 		for await (const { value } of store.list<ConversationQueue>(keys.queues(uid)))
@@ -50,12 +59,12 @@ export function openQueueLimits(deps: QueueLimitsDeps): QueueLimits {
 }
 
 /** Checks the limits of a conversation and of all agents. */
-function checkOthers({ queue, pool, config }: QueueLimitsDeps, ahead: number): void {
+function checkOthers({ queue, pool, config }: QueueLimitsDeps, ahead: number, share: number): void {
 	if (ahead > config.max_waiting)
 		throw full(`${ahead - 1} runs wait in this conversation already; wait for one to end, or stop the agent`)
 
 	const unplaced = queue.waiting() + pool.places.waiting()
-	if (ahead === 0 && unplaced >= config.max_waiting_total) {
+	if (ahead === 0 && unplaced >= Math.ceil(config.max_waiting_total * share)) {
 		throw full(
 			`${unplaced} runs of all agents wait for a thread already; try again later, or raise workers.runs_per_thread or runs.max_waiting_total`,
 		)

@@ -93,7 +93,7 @@ async function read(
 }
 
 async function search(ctx: RecallDeps, asked: Search, call: ToolCall): Promise<unknown> {
-	const release = await searches.acquire(call.signal)
+	const release = await searches.acquire({ signal: call.signal })
 	try {
 		return await find(ctx, asked, call)
 	} finally {

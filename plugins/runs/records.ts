@@ -15,10 +15,20 @@ export type Ended = Pick<RunRecord, 'status'> &
 	Partial<Pick<RunRecord, 'answer' | 'tool_calls' | 'finish_reason' | 'error' | 'usage'>>
 
 /** `after`: the question that was answered, or the run that ended. */
-export function jobOf(run: Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>, after?: string): Job {
+export function jobOf(run: RunRef, after?: string): Job {
 	// A resumed run gets a new job: the job that executed it until the pause may not be acknowledged yet.
 	const id = after === undefined ? run.run_id : `${run.run_id}:${after}`
-	return { id, body: { run_id: run.run_id, agent: run.agent, uid: run.agent_uid } }
+	const { run_id, agent, agent_uid: uid, trigger } = run
+	return { id, body: { run_id, agent, uid, trigger } satisfies JobBody }
+}
+
+/** What is needed to execute a run. */
+export type RunRef = Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent' | 'trigger'>
+
+export interface JobBody extends IndexEntry {
+	run_id: string
+	/** Absent in jobs of earlier versions. */
+	trigger?: string
 }
 
 /** Fields for the log. */

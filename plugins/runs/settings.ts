@@ -35,9 +35,14 @@ export default defineSettings<RunSettings>({
 				1,
 				100_000,
 				1000,
-				'Runs of one agent that may wait, in all of its conversations. Sub-agents count, but are never refused.',
+				'Runs of one agent that may wait, in all of its conversations. Sub-agents count, but are never refused. Webhook deliveries and heartbeats are refused above three quarters of it.',
 			),
-			max_waiting_total: count(1, 1_000_000, 10_000, 'Runs of all agents that may wait for a place on a thread.'),
+			max_waiting_total: count(
+				1,
+				1_000_000,
+				10_000,
+				'Runs of all agents that may wait for a place on a thread; of webhook deliveries and heartbeats, three quarters.',
+			),
 			approval_ttl_s: count(
 				1,
 				31_536_000,

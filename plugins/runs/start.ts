@@ -59,7 +59,7 @@ export async function createRun(
 		const queue = await store.get<ConversationQueue>(keys.queue(uid, request.conversation))
 		const ahead = queue?.value.runs ?? []
 		// A run with a parent is exempt: the plugin that starts sub-agents limits them, and their results must not get lost.
-		await checkQueueLimits(uid, ahead.length, request.parent !== undefined)
+		await checkQueueLimits(uid, ahead.length, request)
 		const parent = request.parent && (await parentOf(store, uid, request.parent.run_id))
 		const adopted = parent && adopt(parent, run_id)
 		const run: RunRecord = {

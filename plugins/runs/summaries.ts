@@ -115,7 +115,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 		const { agent, conversation } = work
 		const key = conversationKey(agent.uid, conversation)
 		try {
-			const release = await places.acquire(ctx.signal)
+			const release = await places.acquire({ signal: ctx.signal })
 			try {
 				let summary = work.previous
 				for (const block of work.blocks) {

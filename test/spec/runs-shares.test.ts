@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { deliver } from '../plugins/webhooks/sender.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
@@ -61,6 +62,15 @@ async function waitForPlace(gateway: TestGateway, count: number): Promise<void> 
 	await eventually(async () => (await gateway.request<string>('GET', '/metrics')).body.includes(line))
 }
 
+/** Changes a setting of runs, and waits until it applies. Runs that wait for a place get jobs. */
+async function reload(gateway: TestGateway): Promise<void> {
+	const generation = async (): Promise<number> => (await gateway.request('GET', '/v1/health')).body.generation
+	const before = await generation()
+	const file = join(gateway.home, 'config/gateway.yaml')
+	writeFileSync(file, `${readFileSync(file, 'utf8')}\nruns: {max_waiting: 50}\n`)
+	await eventually(async () => (await generation()) > before)
+}
+
 void t.test('the runs of one agent do not block another agent, and agents take turns', async (t) => {
 	const { gateway, model } = await start(t)
 	for (const name of ['ada', 'bob', 'cleo']) await follow(t, gateway, name)
@@ -90,11 +100,7 @@ void t.test('a run that waits for a place survives a reload, and can be cancelle
 	const last = runs.find(({ prompt }) => prompt.includes('a4'))?.run_id ?? ''
 	const { status } = await gateway.request('POST', `/v1/runs/${last}/cancel`, { body: {} })
 	t.equal(status, 200)
-	const generation = async (): Promise<number> => (await gateway.request('GET', '/v1/health')).body.generation
-	const before = await generation()
-	const file = join(gateway.home, 'config/gateway.yaml')
-	writeFileSync(file, `${readFileSync(file, 'utf8')}\nruns: {max_waiting: 50}\n`)
-	await eventually(async () => (await generation()) > before)
+	await reload(gateway)
 	for (const prompt of ['a1', 'a2', 'a3']) (await model.called(prompt)).answer('Done.')
 	t.strictSame(
 		(await Promise.all(flood.slice(0, 3))).map((reply) => reply.status),
@@ -103,6 +109,36 @@ void t.test('a run that waits for a place survives a reload, and can be cancelle
 	await flood[3]
 	t.strictSame(model.calls.map(({ prompt }) => prompt).toSorted(), ['a1', 'a2', 'a3'], 'each called once')
 })
+
+void t.test(
+	'runs of people go before waiting deliveries of webhooks to the same agent, also after a reload',
+	async (t) => {
+		const { gateway, model } = await start(t)
+		await follow(t, gateway, 'ada')
+		const replies = await startInOrder(gateway, 'ada', 'a1', 'a2')
+		await Promise.all([model.called('a1'), model.called('a2')])
+		const { body: hook } = await gateway.request('POST', '/v1/agents/ada/webhooks', { body: { slug: 'hook' } })
+		for (const delivery of [1, 2]) t.equal((await deliver(gateway, hook, { delivery })).status, 200)
+		await waitForPlace(gateway, 2)
+		replies.push(...(await startInOrder(gateway, 'ada', 'a3', 'a4')))
+		await waitForPlace(gateway, 4)
+		const prompts = (): string[] => model.calls.map(({ prompt }) => prompt)
+		;(await model.called('a1')).answer('Done.')
+		await model.called('a3')
+		t.strictSame(prompts().toSorted(), ['a1', 'a2', 'a3'])
+
+		await reload(gateway)
+		await waitForPlace(gateway, 3)
+		;(await model.called('a2')).answer('Done.')
+		await model.called('a4')
+		t.strictSame(prompts().toSorted(), ['a1', 'a2', 'a3', 'a4'])
+
+		for (const prompt of ['a3', 'a4']) (await model.called(prompt)).answer('Done.')
+		t.ok((await Promise.all(replies)).every(({ status }) => status === 200))
+		await eventually(() => model.calls.length === 6)
+		t.strictSame(prompts().filter((prompt) => /"delivery":\d/.test(prompt)).length, 2)
+	},
+)
 
 void t.test('the waiting runs of one agent and of all agents are limited', async (t) => {
 	const { gateway, model } = await start(t, 'runs: {max_waiting_per_agent: 2, max_waiting_total: 3}\n')

@@ -137,7 +137,7 @@ export function openPending(deps: PendingDeps) {
 		const files = messages.flatMap((one) => one.files)
 		const more_files = messages.reduce((sum, one) => sum + one.more_files, 0)
 		const max_ms = Math.max(0, Math.min(LOAD_MS, since + WAIT_MS - performance.now()))
-		const release = files.length > 0 ? await loading.acquire(end, false, agent_uid) : undefined
+		const release = files.length > 0 ? await loading.acquire({ signal: end, owner: agent_uid }) : undefined
 		const connection = async (until: number) => (await deps.platforms.open(channel_id, until))?.connection
 		const { attachments, lines } = await loadFiles(ctx, {
 			agent,

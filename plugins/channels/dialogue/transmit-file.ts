@@ -61,7 +61,7 @@ export async function transmitFile(deps: SendDeps, options: TransmitFileOptions)
 			isUnknown = false
 		}
 		await pace.take(channel, chat, ctx.signal)
-		const release = await uploads.acquire(ctx.signal, false, channel_id)
+		const release = await uploads.acquire({ signal: ctx.signal, owner: channel_id })
 		try {
 			const bytes = await options.bytes()
 			if (!bytes) return { status: 'refused', message: texts.fileGone }

@@ -29,6 +29,19 @@ void t.test('owners take turns, and the items of each keep their order', async (
 	t.equal(queue.sizeOf('b'), 0)
 })
 
+void t.test('items in the background follow the others of their owner, and cost no other owner its turn', (t) => {
+	const queue = new FairQueue<string>()
+	for (const item of ['a1', 'a2']) queue.add('a', item, true)
+	for (const item of ['b1', 'b2', 'b3']) queue.add('b', item)
+	queue.add('a', 'a3')
+	queue.add('a', 'a4', true)
+	t.equal(queue.sizeOf('a'), 4)
+	t.ok(queue.delete('a', 'a2'))
+	t.equal(takeAll(queue), 'a3 b1 a1 b2 a4 b3')
+	t.equal(queue.size, 0)
+	t.end()
+})
+
 void t.test('one owner gets all places, and further owners share the reserve', async (t) => {
 	const shares = new Shares(
 		() => 4,
@@ -51,7 +64,7 @@ void t.test('a semaphore gives the reserve to owners other than the one with all
 	const order: string[] = []
 	const held = new Map<string, () => void>()
 	const take = (owner: string, id: string): Promise<void> =>
-		semaphore.acquire(undefined, false, owner).then((release) => void (order.push(id), held.set(id, release)))
+		semaphore.acquire({ owner }).then((release) => void (order.push(id), held.set(id, release)))
 	const waits = [take('a', 'a1'), take('a', 'a2'), take('a', 'a3'), take('b', 'b1')]
 	await Promise.all([waits[0], waits[3]])
 	t.strictSame(order, ['a1', 'b1'])

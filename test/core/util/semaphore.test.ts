@@ -8,16 +8,16 @@ void t.test('a limited number hold a place; urgent ones go first, and aborted on
 	const order: string[] = []
 	const leaving = new AbortController()
 	const waits = [
-		places.acquire(leaving.signal).catch(() => order.push('left')),
+		places.acquire({ signal: leaving.signal }).catch(() => order.push('left')),
 		places.acquire().then((release) => (order.push('patient'), release())),
-		places.acquire(undefined, true).then((release) => (order.push('urgent'), release())),
+		places.acquire({ priority: 'urgent' }).then((release) => (order.push('urgent'), release())),
 	]
 	leaving.abort(new Error('gone'))
 	held[0]?.()
 	held[0]?.() // has no effect
 	await Promise.all(waits)
 	t.strictSame(order, ['left', 'urgent', 'patient'])
-	await t.rejects(places.acquire(leaving.signal), { message: 'gone' })
+	await t.rejects(places.acquire({ signal: leaving.signal }), { message: 'gone' })
 	held[1]?.()
 	for (const release of [await places.acquire(), await places.acquire()]) release()
 })
@@ -49,7 +49,7 @@ void t.test('all waits with the same signal share one listener, and end when it 
 	const leaving = new AbortController()
 	const { acquire, waiting } = openSemaphore(1)
 	const release = await acquire()
-	const waits = [acquire(leaving.signal), acquire(leaving.signal), acquire(leaving.signal)]
+	const waits = [1, 2, 3].map(() => acquire({ signal: leaving.signal }))
 	const stays = acquire()
 	t.equal(getEventListeners(leaving.signal, 'abort').length, 1)
 	release()

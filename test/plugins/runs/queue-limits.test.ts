@@ -3,6 +3,8 @@ import t from 'tap'
 import type { QueueLimitsDeps } from '../../../plugins/runs/queue-limits.ts'
 import { openQueueLimits } from '../../../plugins/runs/queue-limits.ts'
 
+const byPerson = { trigger: 'api' }
+
 /** `conversations`: the number of runs of each; `placeless`: runs that wait for a thread. */
 function open(limit: number, conversations: number[], placeless = 0) {
 	const state = { conversations, placeless, reads: 0 }
@@ -21,17 +23,17 @@ function open(limit: number, conversations: number[], placeless = 0) {
 
 void t.test('runs that wait for a thread need one read until they can reach the limit', async (t) => {
 	const { state, check } = open(10, [], 1)
-	for (; state.placeless < 10; state.placeless++) await check('ada', 0, false)
+	for (; state.placeless < 10; state.placeless++) await check('ada', 0, byPerson)
 	t.equal(state.reads, 1)
-	await t.rejects(check('ada', 0, false), { code: 'queue_full', message: /^10 runs of this agent wait already/ })
+	await t.rejects(check('ada', 0, byPerson), { code: 'queue_full', message: /^10 runs of this agent wait already/ })
 	state.placeless = 9
-	await check('ada', 0, false)
+	await check('ada', 0, byPerson)
 })
 
 void t.test('queued runs of a conversation count, exempt ones too', async (t) => {
 	const { state, check } = open(4, [1])
 	const start = async (isExempt: boolean): Promise<void> => {
-		await check('ada', 1, isExempt)
+		await check('ada', 1, isExempt ? { ...byPerson, parent: { run_id: 'r', depth: 1 } } : byPerson)
 		state.conversations = [(state.conversations[0] ?? 0) + 1]
 	}
 	await start(false)
@@ -47,6 +49,19 @@ void t.test('queued runs of a conversation count, exempt ones too', async (t) =>
 
 void t.test('a run that need not wait causes no read', async (t) => {
 	const { state, check } = open(1, [9, 9])
-	await check('ada', 0, false)
+	await check('ada', 0, byPerson)
 	t.equal(state.reads, 0)
+})
+
+void t.test('webhook deliveries and heartbeats leave a quarter of the limits to people', async (t) => {
+	const { state, check } = open(10, [], 7)
+	for (const trigger of ['webhook', 'heartbeat']) {
+		state.placeless = 7
+		await check('ada', 0, { trigger })
+		state.placeless = 8
+		await t.rejects(check('ada', 0, { trigger }), { code: 'queue_full', message: /^8 runs of this agent/ })
+		await check('ada', 0, byPerson)
+		state.placeless = 750
+		await t.rejects(check('ada', 0, { trigger }), { code: 'queue_full', message: /^750 runs of all agents/ })
+	}
 })
