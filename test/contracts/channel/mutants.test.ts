@@ -162,8 +162,8 @@ const mutants: Mutant[] = [
 	{
 		what: 'replies are not seen',
 		file: 'incoming.ts',
-		take: 'return sender === bot.user_id',
-		give: 'return false',
+		take: 'own: sender === bot.user_id',
+		give: 'own: false',
 		caught: 'recognizes replies to the bot in a group',
 		message: /a reply to the bot is addressed/,
 	},
@@ -210,8 +210,8 @@ const mutants: Mutant[] = [
 	{
 		what: 'the text is changed',
 		file: 'incoming.ts',
-		take: "? content.body : ''",
-		give: "? content.body.replaceAll('\\n', ' ') : ''",
+		take: 'const text = attachment === undefined && ',
+		give: "const text = typeof content.body === 'string' ? content.body.replaceAll('\\n', ' ') : attachment === undefined && ",
 		caught: 'does not change the text',
 		message: /a message with the text "two\\nlines/,
 	},
@@ -535,6 +535,11 @@ const PATIENCE_MS = 2_000
 
 const folder = testFolder(t)
 
+void t.test('every mutant fits the example', (t) => {
+	for (const mutant of mutants) t.equal(partsOf(mutant).length, 2, `the text to replace occurs once: ${mutant.what}`)
+	t.end()
+})
+
 void t.test('one after the other', (t) => {
 	for (const mutant of chosen.filter(({ alone }) => alone))
 		void t.test(`caught: ${mutant.what}`, (t) => isCaught(t, mutant))
@@ -548,15 +553,18 @@ void t.test('in parallel', { jobs: 8 }, (t) => {
 	t.end()
 })
 
+/** The text of the file before and after the text to replace. */
+function partsOf({ file, take }: Mutant): string[] {
+	return readFileSync(join(source, file), 'utf8').split(take)
+}
+
 async function isCaught(t: Test, mutant: Mutant): Promise<void> {
-	const { file, take, give, caught, message } = mutant
+	const { file, give, caught, message } = mutant
 	const check = channelChecks.find(({ name }) => name === caught)
 	if (!check) throw new Error(`there is no check ${caught}`)
 	const home = join(folder, String(mutants.indexOf(mutant)))
 	cpSync(source, home, { recursive: true })
-	const parts = readFileSync(join(home, file), 'utf8').split(take)
-	t.equal(parts.length, 2, 'the text to replace occurs in the file once')
-	writeFileSync(join(home, file), parts.join(give))
+	writeFileSync(join(home, file), partsOf(mutant).join(give))
 	const { default: plugin } = (await import(join(home, 'index.ts'))) as { default: Plugin }
 	const suite = { adapter: adapterOf(plugin), platform: matrixPlatform, patience_ms: PATIENCE_MS }
 	const caughtIt = (): Promise<unknown> => t.rejects(runCheck(check, suite), { message })

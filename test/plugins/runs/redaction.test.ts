@@ -416,15 +416,17 @@ void t.test('HTTP responses are not redacted, and name secrets only to callers t
 void t.test('a line in the pretty format contains no secret, even if the redaction breaks its JSON', async (t) => {
 	const { redactor, addSecret } = open()
 	const lines: string[] = []
+	const { isTTY } = process.stderr
 	const write = process.stderr.write.bind(process.stderr)
-	process.stderr.write = (text: unknown) => lines.push(String(text)) > 0
-	t.teardown(() => (process.stderr.write = write))
+	const restore = (): void => void Object.assign(process.stderr, { write, isTTY })
+	Object.assign(process.stderr, { write: (text: unknown) => lines.push(String(text)), isTTY: true })
+	t.teardown(restore)
 	const log = openLog({ level: 'trace', format: 'pretty' }, redactor)
 	addSecret()
 	log.child({ plugin: 'x' }).trace({ err: new Error(`no ${secret}`), deep: { a: [secret] } }, `at ${secret}`)
 	redactor.add('gateway', { id: 'odd', name: 'ODD', value: '"msg":"behind' })
 	log.info('behind it')
-	process.stderr.write = write
+	restore()
 	t.match(lines[0], new RegExp(String.raw`trace at \[redacted:KEY\]  plugin=x`))
 	t.notMatch(lines.join(''), secret)
 	t.match(lines[1], /\[redacted:ODD\] it/)
