@@ -35,7 +35,7 @@ export default defineSettings<RunSettings>({
 				1,
 				100_000,
 				1000,
-				'Runs of one agent that may wait, in all of its conversations. Sub-agents count, but are never refused. Webhook deliveries and heartbeats are refused above three quarters of it.',
+				'Runs of one agent that may wait; of webhook deliveries and heartbeats, three quarters. Sub-agents count, but are never refused.',
 			),
 			max_waiting_total: count(
 				1,
