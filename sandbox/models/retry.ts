@@ -18,7 +18,7 @@ export interface RetryPolicy {
 	retries: number
 	/** The wait before the first retry, in milliseconds; doubled for each further one. */
 	baseMs: number
-	/** The longest wait, even if the server asks for more. */
+	/** The longest wait, even if the server asks for more; then plus the random part. */
 	capMs: number
 }
 
@@ -182,8 +182,9 @@ function waitBefore(attempt: number, failure: ModelFailure, { baseMs, capMs }: R
 	const { retryAfterMs } = failure
 	const longest = baseMs * 2 ** (attempt - 1)
 	const backoff = filledTogether(failure) ? longest * 16 * Math.random() : longest * (1 - Math.random() / 2)
-	const asked = retryAfterMs && retryAfterMs * (1 + Math.random() / 4)
-	return Math.round(Math.min(asked ?? backoff, capMs))
+	// The random part is added to the limit, too: a server may ask all runs for more than that.
+	const asked = retryAfterMs && Math.min(retryAfterMs, capMs) * (1 + Math.random() / 4)
+	return Math.round(asked ?? Math.min(backoff, capMs))
 }
 
 /**
