@@ -2,7 +2,10 @@ import { writeSync } from 'node:fs'
 
 /** Bytes of lines that wait while no more can be written. */
 const WAITING_LIMIT = 1024 * 1024
-const RETRY_MS = 100
+/** The delay of a retry after one that wrote something. A pipe takes only 64 KiB at a time, so its reader must not wait for long. */
+const RETRY_MS = 10
+/** The delay is doubled up to this while nothing can be written. */
+const LONGEST_RETRY_MS = 100
 /** How long the lines that wait may delay the end of the process. */
 const EXIT_MS = 1_000
 
@@ -50,12 +53,20 @@ export function openLineWriter({ onDropped, fd = 2 }: LineWriterOptions): LineWr
 			}
 			waiting.shift()
 		}
-		clearInterval(retry)
+		clearTimeout(retry)
 		retry = undefined
 		process.off('exit', flushAtExit)
 		const lines = dropped
 		dropped = 0
 		if (lines > 0) onDropped(lines, code)
+	}
+	const retryAfter = (ms: number): void => {
+		retry = setTimeout(() => {
+			retry = undefined
+			const before = bytes
+			flush()
+			if (waiting.length > 0 && !retry) retryAfter(bytes < before ? RETRY_MS : Math.min(2 * ms, LONGEST_RETRY_MS))
+		}, ms).unref()
 	}
 	const flushAtExit = (): void => {
 		const ends = performance.now() + EXIT_MS
@@ -71,7 +82,7 @@ export function openLineWriter({ onDropped, fd = 2 }: LineWriterOptions): LineWr
 			waiting.push(left)
 			bytes += left.length
 			if (retry) return
-			retry = setInterval(flush, RETRY_MS).unref()
+			retryAfter(RETRY_MS)
 			process.on('exit', flushAtExit)
 		},
 	}
