@@ -201,7 +201,6 @@ export async function boot(options: BootOptions): Promise<Running> {
 				),
 			})
 		let retry: NodeJS.Timeout | undefined
-		stack.defer(() => clearTimeout(retry))
 		/** On a full disk the gateway still starts, so that its data can be read and deleted. */
 		const publishWithRoom = (isFirst = true): void => {
 			try {
@@ -240,7 +239,10 @@ export async function boot(options: BootOptions): Promise<Running> {
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder or gateway.yaml could not be watched'))
 		}
 		followFolders()
-		stack.defer(() => removeRuntimeFile(home))
+		stack.defer(() => {
+			clearTimeout(retry)
+			removeRuntimeFile(home)
+		})
 		publishWithRoom()
 		if (member && engine.tenure) await member.serves(engine.tenure)
 		await watcher.ready()
