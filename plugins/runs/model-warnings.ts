@@ -12,13 +12,15 @@ const noticesOf = new WeakMap<Context<RunSettings>, Notice>()
 
 /**
  * Logs what a thread reports about the models of a run, such as `model.retry`. While a provider is down, every run reports the same
- * failure several times. So the lines of each kind of failure are limited; `untold` of a line counts those that were left out.
+ * failure several times. So the lines of each kind of failure are limited; `untold` of a line counts those that were suppressed.
  */
 export function warnOfModel(ctx: Context<RunSettings>, run: RunRecord, { event_type, payload }: NewEvent): void {
 	const notice = noticesOf.get(ctx) ?? openNotices(AT_ONCE, ctx)
 	noticesOf.set(ctx, notice)
 	const { provider, from, model, code } = payload
+	// Not the run: its record may be large, and the last line of each kind is kept.
+	const fields = { ...logFieldsOf(run), ...payload }
 	notice(JSON.stringify([event_type, provider ?? from, model, code]), ({ untold }) =>
-		ctx.log.warn({ ...logFieldsOf(run), ...payload, ...(untold && { untold }) }, event_type),
+		ctx.log.warn({ ...fields, ...(untold && { untold }) }, event_type),
 	)
 }
