@@ -2,7 +2,7 @@
 
 /** Raised with each change that plugins can see. */
 export const contractVersion = '0.2'
-/** Raised when something deprecated is removed. Plugins for earlier versions are omitted. */
+/** Raised when something deprecated is removed. Plugins for earlier versions are refused. */
 const oldestContract = '0.2'
 
 /**

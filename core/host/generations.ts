@@ -67,7 +67,7 @@ export class Generations {
 
 	/**
 	 * Starts new and changed plugins, and makes the next generation current. `definitions` are in dependency order. A third-party
-	 * plugin that does not start, or whose routes or tools conflict, is omitted together with the plugins that need it. If an
+	 * plugin that does not start, or whose routes or tools conflict, fails together with the plugins that need it. If an
 	 * older instance of it runs, that one keeps running. Throws, and changes nothing, if a built-in plugin fails.
 	 */
 	async apply(definitions: readonly Definition[]): Promise<void> {
@@ -99,7 +99,7 @@ export class Generations {
 		} finally {
 			this.#errorsBeforeStart.clear()
 		}
-		// Only now: a plugin that started may still be omitted, for the same reason as before.
+		// Only now: a plugin that started may still fail, for the same reason as before.
 		for (const [name, { definition }] of next.instances)
 			if (this.#fresh.has(name) && definitions.includes(definition)) this.failures.delete(name)
 		this.#makeCurrent(next)
@@ -189,7 +189,7 @@ export class Generations {
 		return restarted
 	}
 
-	/** Whether it needs a plugin that is omitted. Records that as the reason why it is omitted too. */
+	/** Whether it needs a plugin that failed. Records that as the reason why it fails, too. */
 	#lacksNeed({ plugin }: Definition, among: readonly Instance[]): boolean {
 		const missing = plugin.needs?.find((need) => !among.some(({ name }) => name === need))
 		if (missing === undefined) return false

@@ -44,7 +44,7 @@ export function isIdle({ start, replace, stop }: Plan): boolean {
 
 /**
  * Sorts definitions, whose names must differ, so that a plugin follows the ones that it needs. Leaves out, with the reason:
- * `cycles`, plugins that need themselves directly or indirectly, and `orphans`, which need a plugin that is omitted or missing.
+ * `cycles`, plugins that need themselves directly or indirectly, and `orphans`, which need a plugin that failed or is missing.
  */
 export function inOrder(definitions: readonly Definition[]) {
 	const byName = new Map(definitions.map((one) => [one.plugin.name, one]))
@@ -72,7 +72,7 @@ export function inOrder(definitions: readonly Definition[]) {
 	return { order: [...order], orphans, cycles }
 }
 
-/** Why a plugin is omitted because one that it needs is omitted. */
+/** Why a plugin fails because one that it needs failed. */
 export function needsFailed(name: string, need: string): string {
 	return `plugin "${name}" needs plugin "${need}", which failed`
 }

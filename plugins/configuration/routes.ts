@@ -85,7 +85,7 @@ const verdict = Joi.object({
 	warnings: Joi.array()
 		.items(Joi.string())
 		.required()
-		.description('Valid settings that should be changed; plugins that would be omitted.')
+		.description('Valid settings that should be changed; plugins that would not start.')
 		.example([]),
 	changes: Joi.array()
 		.items(

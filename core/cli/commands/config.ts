@@ -189,7 +189,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	const isRunning = (await holderOf(home)) !== null
 	const check = async (read: Config): Promise<void> => {
 		refuseUnknownPlugin(read, home, pathOf(key))
-		// Plugins that would be omitted do not refuse a change.
+		// Plugins that would not start do not refuse a change.
 		await checkConfig(read, { home, env })
 		// The running gateway may get other ports from its environment.
 		if (isRunning) await checkPlace(read, { home, env, ports: false })

@@ -92,5 +92,5 @@ export function reportText({ name, version, folder, valid, findings }: CheckRepo
 		`${level === 'error' ? style.bad('error') : style.warn('warning')}  ${style.plain(problem)}`,
 		`  ${style.dim(style.plain(fix))}`,
 	])
-	return [`${title}: ${valid ? style.good('it runs') : style.bad('it would be omitted')}`, ...lines].join('\n')
+	return [`${title}: ${valid ? style.good('it runs') : style.bad('it would not start')}`, ...lines].join('\n')
 }
