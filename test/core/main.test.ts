@@ -48,7 +48,10 @@ async function launch(home: string, { flags = [], env = {} }: { flags?: string[]
 
 void t.test('the gateway replaces its launcher, and suggests creating an agent only if none exists', async (t) => {
 	const home = makeHome()
-	const first = await launch(home)
+	const svc = t.fixture('symlink', join(root, 'core/svc.mjs'))
+	const bin = t.testdir({ svc, node_modules: { '.bin': { svc } } })
+	// As npx does.
+	const first = await launch(home, { env: { PATH: `${bin}/node_modules/.bin:${process.env.PATH}` } })
 	t.match(first.greeting, /listens at http/)
 	t.equal(first.pid, first.launcher.pid, 'the gateway runs in the process of the launcher')
 	t.match(first.greeting, /in this folder:\n.*\n {2}npx svc agents create ada\n {2}npx svc run ada "Hello"/)
@@ -65,7 +68,6 @@ void t.test('the gateway replaces its launcher, and suggests creating an agent o
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 
 	// As in the container image.
-	const bin = t.testdir({ svc: t.fixture('symlink', join(root, 'core/svc.mjs')) })
 	const second = await launch(home, { env: { PATH: `${bin}:${process.env.PATH}`, SVC_LOOPBACK: '0' } })
 	t.notMatch(second.greeting, 'agents create')
 	t.match(second.greeting, /needs a token: "svc tokens create/)

@@ -39,7 +39,10 @@ Or over HTTP (see ${url}/docs):
 /** Whether the command `svc` is this program, as in the container image and after `npm link`. */
 function isOnPath(): boolean {
 	const own = realpathSync(join(root, 'core/svc.mjs'))
-	const found = (process.env.PATH ?? '').split(delimiter).find((folder) => existsSync(join(folder, 'svc')))
+	const found = (process.env.PATH ?? '')
+		.split(delimiter)
+		// npx and npm add such folders, for this process only.
+		.find((folder) => !folder.endsWith(join('node_modules', '.bin')) && existsSync(join(folder, 'svc')))
 	return found !== undefined && realpathSync(join(found, 'svc')) === own
 }
 
