@@ -18,6 +18,7 @@ import { openRedactor } from '../../../../core/redactor/redactor.ts'
 import { RunPool } from '../../../../core/runs/run-pool.ts'
 import type { RunHandle, RunHost } from '../../../../core/runs/run-pool.ts'
 import { offlineOrder } from '../../../support/offline-order.ts'
+import { runHost } from '../../../support/run-host.ts'
 import { eventually } from '../../../support/wait.ts'
 
 type Test = Pick<typeof t, 'teardown'>
@@ -71,16 +72,9 @@ const lent = (pool: RunPool, threads: number): Promise<unknown> =>
 function run(pool: RunPool, run_id: string, prompt: string): RunHandle & { begun: Promise<void> } {
 	const begun = Promise.withResolvers<void>()
 	const host: RunHost = {
+		...runHost,
 		event: () => begun.resolve(),
-		stream: () => {},
-		sent: () => {},
-		reserve: () => Promise.resolve(null),
-		slot: () => Promise.resolve(null),
-		leave_slot: () => Promise.resolve(null),
-		model: () => Promise.resolve(null),
-		remark: () => Promise.resolve(null),
 		tool: () => Promise.resolve({ status: 'done', ok: true, content: 'a result' }),
-		blob: () => Promise.resolve(null),
 	}
 	const handle = pool.execute(offlineOrder(run_id, prompt), host)
 	return Object.assign(handle, { begun: begun.promise })
