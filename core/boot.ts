@@ -42,7 +42,7 @@ import { programOf } from './util/own-code.ts'
 import { reserveOf } from './util/shares.ts'
 
 const version = '0.2.0'
-const ROOM_CHECK_MS = 1_000
+const RUNTIME_FILE_RETRY_MS = 1_000
 
 export interface BootOptions {
 	home: string
@@ -202,13 +202,13 @@ export async function boot(options: BootOptions): Promise<Running> {
 			})
 		let retry: NodeJS.Timeout | undefined
 		/** On a full disk the gateway still starts, so that its data can be read and deleted. */
-		const publishWithRoom = (isFirst = true): void => {
+		const publishOrRetry = (isFirst = true): void => {
 			try {
 				publish()
 			} catch (error) {
 				if (isFirst && !isFullDisk(error)) throw error
 				if (isFirst) log.error(`${messageOf(error)}; make room there. Until then svc does not find this gateway`)
-				retry = setTimeout(publishWithRoom, ROOM_CHECK_MS, false).unref()
+				retry = setTimeout(publishOrRetry, RUNTIME_FILE_RETRY_MS, false).unref()
 			}
 		}
 		created?.(gateway)
@@ -243,7 +243,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 			clearTimeout(retry)
 			removeRuntimeFile(home)
 		})
-		publishWithRoom()
+		publishOrRetry()
 		if (member && engine.tenure) await member.serves(engine.tenure)
 		await watcher.ready()
 		isWatched = true

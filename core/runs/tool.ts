@@ -78,8 +78,8 @@ export interface ToolCall {
 	 */
 	reveal(secret_id: string): void
 	/**
-	 * A result with attachments, such as an image: at most 16, and 20 MiB in all. They are stored with the result. Models that
-	 * accept them get them, other models a description. An attachment that cannot be stored is omitted, and the model is told.
+	 * A result with attachments, such as an image: at most 16, and 20 MiB in all. They are stored with the result. A model that
+	 * cannot read them gets a description instead. If one cannot be stored, the result states the reason.
 	 */
 	attach(value: unknown, files: readonly ToolFile[]): Attached
 }
