@@ -63,6 +63,13 @@ void t.test('the reader fills in values, answers prompts, and reports failures',
 	t.strictSame(await reader.end(), [])
 })
 
+void t.test('an address that contains the port of a page is not changed', async (t) => {
+	await using reader = new Reader({ ...(await gatewayHere()), url: 'http://127.0.0.1:37007' })
+	const { output } = await reader.follow({ kind: 'command', line: 1, text: 'echo http://127.0.0.1:3000/v1 7007' })
+	t.match(output, /^http:\/\/127\.0\.0\.1:37007\/v1 [0-9]+\n$/)
+	t.notMatch(output, / 7007\n/, 'the port of the page is replaced')
+})
+
 void t.test('a command that a text only mentions is validated', async (t) => {
 	const program = await wholeProgram()
 	for (const valid of [

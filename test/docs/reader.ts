@@ -208,13 +208,15 @@ export class Reader implements AsyncDisposable {
 	/** Replaces the addresses of the page by this gateway's, and a placeholder such as SKILL_ID by the latest printed `skill_id`, or `id`. */
 	async #filled(text: string): Promise<string> {
 		const { url, legacyUrl, home } = this.#place
-		const local = text
+		// The page's own port and code come first: the values below may contain the same characters.
+		let own = text
+		if (own.includes(FIXED_PORT)) own = own.replaceAll(FIXED_PORT, String(await freePort()))
+		if (own.includes(PAIRING_CODE)) own = own.replaceAll(PAIRING_CODE, await this.#bots.code())
+		return own
 			.replaceAll('http://127.0.0.1:3000', url)
 			.replaceAll('http://127.0.0.1:17890', legacyUrl)
 			.replaceAll(/(?<=^|[\s'"=])~\/\.svc\b/gm, home)
 			.replaceAll(new RegExp(placeholder, 'g'), (name) => this.#newest(name) ?? name)
-		if (local.includes(FIXED_PORT)) return local.replaceAll(FIXED_PORT, String(await freePort()))
-		return local.includes(PAIRING_CODE) ? local.replaceAll(PAIRING_CODE, await this.#bots.code()) : local
 	}
 
 	#newest(name: string): string | undefined {
