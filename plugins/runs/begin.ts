@@ -1,4 +1,4 @@
-/** Begins a run: writes its first events, and its record in the same write if the run need not wait. */
+/** Begins a run: writes its first events, and its record in the same write if the run need not wait for many others. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -32,7 +32,7 @@ export interface FreshRun {
 	isRefused: boolean
 }
 
-/** Fresh runs that wait for a place and are kept in memory. */
+/** Fresh runs that have begun, wait for a place and are kept in memory. Further runs begin once they have a place. */
 const LIMIT = 256
 const freshRuns = new Map<string, FreshRun>()
 /** Ids of further fresh runs, which are read from the store once they have a place. Beyond this limit, a run gets a job. */
@@ -77,8 +77,8 @@ export async function untilStored(agent_uid: string): Promise<void> {
 }
 
 /**
- * Writes `ops`, which create the run's record, together with its first events. Execution begins once this write has been handed
- * to the disk. So the model may be called before the write is durable, but no output is shown before. Throws `conflict` if an
+ * Writes `ops`, which create the run's record, together with its first events, unless `LIMIT` runs wait already. Execution begins
+ * once this write has been handed to the disk. So the model may be called before the write is durable, but no output is shown before. Throws `conflict` if an
  * expectation does not hold; then the execution ends and leaves nothing behind.
  */
 export async function begin(ctx: Context<RunSettings>, run: RunRecord, start: RunBeginning): Promise<void> {
@@ -94,17 +94,18 @@ export async function begin(ctx: Context<RunSettings>, run: RunRecord, start: Ru
 	}
 }
 
-async function write(ctx: Context<RunSettings>, run: RunRecord, { ops, given, execute }: RunBeginning): Promise<void> {
+async function write(ctx: Context<RunSettings>, run: RunRecord, start: RunBeginning): Promise<void> {
+	const { ops, given, execute } = start
 	const { run_id, agent_uid } = run
 	const agent = await ctx.use('agents').find(run.agent)
 	// The agent is being deleted, which stops its runs.
 	if (agent?.uid !== agent_uid) return void (await ctx.store.commit(agentScope(agent_uid), ops))
+	if (freshRuns.size >= LIMIT) return writeRecord(ctx, run, start)
 	const composed = aboutRun(ctx, run, agent)
 	if (!(await Promise.race([composed.then(() => true), nextTurn(false)]))) {
 		// The caller need not wait for a slow plugin.
-		await ctx.store.commit(agentScope(agent_uid), ops)
 		pendingAbouts.set(run_id, composed)
-		return enqueue(ctx, jobOf(run))
+		return writeRecord(ctx, run, start)
 	}
 	const about = await composed
 	const log = await openRun(ctx.events, { run_id, agent_id: run.agent }, true)
@@ -116,12 +117,9 @@ async function write(ctx: Context<RunSettings>, run: RunRecord, { ops, given, ex
 		() => false,
 	)
 	const fresh: FreshRun = { run, log, given: safe, about: about?.content, isWritten, isRefused: false }
-	const isKept = freshRuns.size < LIMIT
-	if (isKept) {
-		freshRuns.set(run_id, fresh)
-		// The write takes longest, and goes to the disk at the end of this turn of the event loop. Execution begins after that.
-		setImmediate(() => setImmediate(() => fresh.isRefused || execute(run)))
-	}
+	freshRuns.set(run_id, fresh)
+	// The write takes longest, and goes to the disk at the end of this turn of the event loop. Execution begins after that.
+	setImmediate(() => setImmediate(() => fresh.isRefused || execute(run)))
 	try {
 		await written
 	} catch (error) {
@@ -129,13 +127,14 @@ async function write(ctx: Context<RunSettings>, run: RunRecord, { ops, given, ex
 		freshRuns.delete(run_id)
 		void ctx.pool.running(run_id)?.abort('the run could not be stored')
 		throw error
-	} finally {
-		if (!isKept) log.close()
 	}
-	if (isKept) return
-	// Only now: the run will be read from the store, and its record exists only after the write.
+}
+
+/** Writes the record of a run without its first events, which follow once it has a place. */
+async function writeRecord(ctx: Context<RunSettings>, run: RunRecord, { ops, execute }: RunBeginning): Promise<void> {
+	await ctx.store.commit(agentScope(run.agent_uid), ops)
 	if (freshIds.size >= IDS_LIMIT) return enqueue(ctx, jobOf(run))
-	freshIds.add(run_id)
+	freshIds.add(run.run_id)
 	execute(run)
 }
 

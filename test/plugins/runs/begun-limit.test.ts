@@ -1,4 +1,4 @@
-/** Runs that begin while `LIMIT` runs already wait in memory for a place. Only the ids of further runs are kept there. */
+/** Runs that are started while `LIMIT` runs already wait in memory for a place. Only their ids are kept there, and they begin with a place. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -38,10 +38,10 @@ runs: { max_waiting_per_agent: 1000, max_waiting_total: 1000 }
 	const working = await start('works in the reserve')
 	const works = await model.called('works in the reserve')
 	const waiting = await start('waits for the reserve')
-	await bob.waitFor(waiting, 'message.user')
 	const reloaded = stream.waitFor('config.reloaded')
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), config.replace('total: 1000', 'total: 1001'))
 	await reloaded
+	t.strictSame(bob.typesOf(waiting), [])
 	works.answer('Done.')
 	;(await model.called('waits for the reserve')).answer('Done.')
 	for (const run_id of [working, waiting]) {
