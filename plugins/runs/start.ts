@@ -72,7 +72,7 @@ export async function createRun(
 		const ops: Op[] = [
 			...(adopted?.ops ?? []),
 			{ key: keys.run(uid, run_id), value: run, expect: null },
-			{ key: keys.turn(uid, run.conversation, run_id), value: {}, expect: null },
+			{ key: keys.turn(uid, run.conversation, run_id), value: {} },
 			{ key: keys.queue(uid, run.conversation), value: { runs: [...ahead, run_id] }, expect: queue?.rev ?? null },
 		]
 		if (request.given) ops.push({ key: keys.given(uid, run_id), value: request.given, expect: null })

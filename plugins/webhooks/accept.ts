@@ -83,7 +83,7 @@ async function opsOf(
 	}
 	const counted: Counter = { count: (counter?.value.count ?? 0) + 1, last: received_at }
 	return [
-		{ key: keys.accepted(uid, id, delivery_id), value: delivery, expect: null },
+		{ key: keys.accepted(uid, id, delivery_id), value: delivery },
 		{ key: keys.count(uid, id, slot), value: counted, expect: counter?.rev ?? null },
 		...(place ? [{ key: place, value: { delivery_id } satisfies SeenDelivery, expect: null }] : []),
 	]
