@@ -35,7 +35,7 @@ export interface FreshRun {
 /** Fresh runs that have begun, wait for a place and are kept in memory. Further runs begin once they have a place. */
 const LIMIT = 256
 const freshRuns = new Map<string, FreshRun>()
-/** Ids of further fresh runs, which are read from the store once they have a place. Beyond this limit, a run gets a job. */
+/** Ids of fresh runs that are read from the store once they have a place. Beyond this limit, a run gets a job. */
 const IDS_LIMIT = 10_000
 const freshIds = new Set<string>()
 
@@ -78,8 +78,8 @@ export async function untilStored(agent_uid: string): Promise<void> {
 
 /**
  * Writes `ops`, which create the run's record, together with its first events, unless `LIMIT` runs wait already. Execution begins
- * once this write has been handed to the disk. So the model may be called before the write is durable, but no output is shown before. Throws `conflict` if an
- * expectation does not hold; then the execution ends and leaves nothing behind.
+ * once this write has been handed to the disk. So the model may be called before the write is durable, but no output is shown
+ * before. Throws `conflict` if an expectation does not hold; then the execution ends and leaves nothing behind.
  */
 export async function begin(ctx: Context<RunSettings>, run: RunRecord, start: RunBeginning): Promise<void> {
 	const { agent_uid } = run
