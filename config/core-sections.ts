@@ -3,8 +3,8 @@ import { availableParallelism } from 'node:os'
 import joi from 'joi'
 import type { Schema } from 'joi'
 import { addressOrNull, count, host, section } from './fields.ts'
+import type { FieldError } from '../core/errors.ts'
 import type { Topic } from './declaration.ts'
-import type { ProblemText } from './problems.ts'
 import type { Config } from './types.ts'
 
 /** A key under `plugins`; the first character excludes `.` and `..`, since the name may be a folder. */
@@ -133,7 +133,7 @@ export const coreRenamed: Readonly<Record<string, string>> = {}
 export const coreRenamedVariables: Readonly<Record<string, string>> = {}
 
 /** Valid settings that contradict each other, reported for one that is not the default. */
-export function coreMistakes({ server: { port }, legacy: { port: legacyPort } }: Config): ProblemText[] {
+export function coreMistakes({ server: { port }, legacy: { port: legacyPort } }: Config): FieldError[] {
 	if (port === 0 || port !== legacyPort) return []
 	const path = port === DEFAULT_PORT ? 'legacy.port' : 'server.port'
 	return [{ path, message: 'server.port and legacy.port must differ' }]

@@ -6,8 +6,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isMap, isNode, isScalar, parse, parseDocument, stringify } from 'yaml'
 import type { Document, Pair, ParsedNode, Scalar, YAMLMap } from 'yaml'
-import { isSection } from './environment.ts'
-import { ConfigError } from './problems.ts'
+import { Fault } from '../core/errors.ts'
+import { isObject } from '../core/util/is-object.ts'
 
 type Map = YAMLMap.Parsed
 
@@ -30,7 +30,7 @@ export function setSetting(text: string, path: readonly string[], value: unknown
 /** The text without the setting. Throws `not_found` if it is not set. */
 export function unsetSetting(text: string, path: readonly string[]): string {
 	const document = parsed(text)
-	if (!document.hasIn(path)) throw new ConfigError('not_found', `${path.join('.')} is not set in the file`)
+	if (!document.hasIn(path)) throw new Fault('not_found', `${path.join('.')} is not set in the file`)
 	const parent = document.getIn(path.slice(0, -1), true)
 	// The plugin stays on without its last setting; an empty entry would be refused.
 	if (path[0] === 'plugins' && path.length === 3 && isMap(parent) && parent.items.length === 1)
@@ -49,7 +49,7 @@ export function renameSetting(text: string, from: readonly string[], to: readonl
 	const document = parsed(text)
 	const section = from.slice(0, -1)
 	const pair = pairAt(document, from)
-	if (!pair) throw new ConfigError('not_found', `${from.join('.')} is not set in the file`)
+	if (!pair) throw new Fault('not_found', `${from.join('.')} is not set in the file`)
 	const before = document.toJS() as unknown
 	const value = pair.value === null ? null : (pair.value.toJS(document) as unknown)
 	const wanted = withValue(withoutValue(before, from), to, value)
@@ -87,7 +87,7 @@ function byLibrary(document: Document.Parsed, wanted: unknown, change: () => voi
 	} catch (error) {
 		cause = error
 	}
-	throw new ConfigError('config_invalid', 'this setting cannot be changed here; change it in the file itself', {
+	throw new Fault('config_invalid', 'this setting cannot be changed here; change it in the file itself', {
 		cause,
 	})
 }
@@ -96,9 +96,9 @@ function parsed(text: string): Document.Parsed {
 	const document = parseDocument(text, { schema: 'core', stringKeys: true })
 	const [error] = document.errors
 	if (error)
-		throw new ConfigError('config_invalid', `the file cannot be changed while it contains an error: ${error.message}`)
+		throw new Fault('config_invalid', `the file cannot be changed while it contains an error: ${error.message}`)
 	if (document.contents !== null && !isMap(document.contents) && !isEmpty(document.contents))
-		throw new ConfigError('config_invalid', 'the file cannot be changed: it is not a map of settings')
+		throw new Fault('config_invalid', 'the file cannot be changed: it is not a map of settings')
 	return document as Document.Parsed
 }
 
@@ -136,10 +136,7 @@ function put(text: string, document: Document.Parsed, path: readonly string[], v
 			return replace(text, pair, indent, withValue({}, rest.slice(1), value))
 		}
 		if (pair.value !== null && !isMap(pair.value) && !isEmpty(pair.value)) {
-			throw new ConfigError(
-				'config_invalid',
-				`${path.slice(0, depth + 1).join('.')} is not a map of settings in the file`,
-			)
+			throw new Fault('config_invalid', `${path.slice(0, depth + 1).join('.')} is not a map of settings in the file`)
 		}
 		begin = lineEnd(text, pair.key.range[1])
 		indent += 2
@@ -155,7 +152,7 @@ function replace(
 	indent: number,
 	value: unknown,
 ) {
-	const simple = !isSection(value) && !Array.isArray(value)
+	const simple = !isObject(value) && !Array.isArray(value)
 	const isBlock = old !== null && !isScalar(old) && !(old as Map).flow
 	if (simple && !isBlock && old?.range && old.range[1] > old.range[0] && isOnOneLine(text, old.range)) {
 		return text.slice(0, old.range[0]) + inline(value) + text.slice(old.range[1])
@@ -267,7 +264,7 @@ function lineEnd(text: string, offset: number, isBlock = false): number {
 }
 
 function withValue(settings: unknown, [key = '', ...rest]: readonly string[], value: unknown): unknown {
-	const before = isSection(settings) ? settings : {}
+	const before = isObject(settings) ? settings : {}
 	return { ...before, [key]: rest.length === 0 ? value : withValue(before[key], rest, value) }
 }
 

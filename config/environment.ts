@@ -1,3 +1,4 @@
+import { isObject } from '../core/util/is-object.ts'
 import { pathIn, settingsOf } from './composition.ts'
 import type { Composition } from './composition.ts'
 import { coreVariables } from './core-sections.ts'
@@ -24,7 +25,7 @@ export function applyEnvironment({ plugins }: Composition, file: unknown, env: E
 	const origins = new Map<string, string>()
 	const problems: Problem[] = []
 	const root = file ?? {}
-	if (!isSection(root)) return { value: root, origins, problems }
+	if (!isObject(root)) return { value: root, origins, problems }
 	let value: Section = root
 
 	for (const { path, variable, isNumber = false } of coreVariables) {
@@ -109,14 +110,10 @@ export function unknownVariables(
 export function withValue(settings: Section, [key = '', ...rest]: readonly string[], value: unknown): Section {
 	if (rest.length === 0) return { ...settings, [key]: value }
 	const inner = settings[key] ?? {}
-	return isSection(inner) ? { ...settings, [key]: withValue(inner, rest, value) } : settings
+	return isObject(inner) ? { ...settings, [key]: withValue(inner, rest, value) } : settings
 }
 
 /** The text as a number; if it is not a whole number, the text itself, which the schema then refuses. */
 export function wholeNumber(text: string): unknown {
 	return /^\d{1,15}$/.test(text) ? Number(text) : text
-}
-
-export function isSection(value: unknown): value is Section {
-	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,7 +1,7 @@
+import { Fault } from '../core/errors.ts'
 import type { Composition } from './composition.ts'
 import { jsonSchema, ownOf } from './json-schema.ts'
 import type { JsonSchema } from './json-schema.ts'
-import { ConfigError } from './problems.ts'
 import { hintFor } from './suggest.ts'
 
 /** The description of a setting. */
@@ -22,7 +22,7 @@ export interface Explanation {
 /** `a."b.c".d` → its three names; none for an empty text. Throws `invalid_request` if a name is missing or a quote is not closed. */
 export function pathOf(key: string): string[] {
 	if (key !== '' && !/^(?:"[^"]*"|[^."]+)(?:\.(?:"[^"]*"|[^."]+))*$/.test(key))
-		throw new ConfigError(
+		throw new Fault(
 			'invalid_request',
 			`${key} is not the name of a setting; write it like server.port, and a name with dots in quotes: providers."a.b".model`,
 		)
@@ -106,10 +106,10 @@ function merged(schemas: JsonSchema[]): JsonSchema {
 	return schemas.length === 1 ? first : { description, anyOf: schemas }
 }
 
-function unknown(path: readonly string[], parent: JsonSchema): ConfigError {
+function unknown(path: readonly string[], parent: JsonSchema): Fault {
 	const before = path.slice(0, -1).map((name) => `${name}.`)
 	const hint = hintFor(path.at(-1) ?? '', namesIn(parent), before.join(''))
-	return new ConfigError('not_found', `${path.join('.')} is not a setting${hint}`)
+	return new Fault('not_found', `${path.join('.')} is not a setting${hint}`)
 }
 
 function namesIn(schema: JsonSchema): string[] {

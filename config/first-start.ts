@@ -12,8 +12,8 @@ import {
 	writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { Fault, isFault, messageOf } from '../core/errors.ts'
 import { configFile } from './home.ts'
-import { ConfigError, messageOf } from './problems.ts'
 
 export interface Preparation {
 	/** True if this start wrote gateway.yaml. */
@@ -41,7 +41,7 @@ export function prepareHome(home: string): Preparation {
 	try {
 		for (const path of [home, ...homeFolders.map((name) => join(home, name))]) {
 			const problem = noFolder(path)
-			if (problem !== null) throw new ConfigError('config_invalid', `${path} ${problem.what}; ${problem.fix}`)
+			if (problem !== null) throw new Fault('config_invalid', `${path} ${problem.what}; ${problem.fix}`)
 			mkdirSync(path, { recursive: true, mode: 0o700 })
 		}
 		const first = writeExample(configFile(home))
@@ -54,11 +54,11 @@ export function prepareHome(home: string): Preparation {
 		closeKeys(join(home, 'keys'), notes)
 		return { first, notes }
 	} catch (error) {
-		if (error instanceof ConfigError) throw error
+		if (isFault(error)) throw error
 		const isFull = ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
 		const fix = isFull ? 'free some space on its disk' : 'set SVC_HOME to a folder that this user may write to'
 		const message = `the home folder ${home} cannot be prepared (${messageOf(error)}); ${fix}`
-		throw new ConfigError('config_invalid', message, { cause: error })
+		throw new Fault('config_invalid', message, { cause: error })
 	}
 }
 

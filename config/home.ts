@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { ConfigError, messageOf } from './problems.ts'
+import { Fault } from '../core/errors.ts'
 
 /** The type of Node's `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -28,8 +28,8 @@ function userHome(): string {
 	try {
 		return homedir()
 	} catch (error) {
-		throw new ConfigError('config_invalid', 'this user has no home folder; set SVC_HOME to a folder for the gateway', {
-			cause: messageOf(error),
+		throw new Fault('config_invalid', 'this user has no home folder; set SVC_HOME to a folder for the gateway', {
+			cause: error,
 		})
 	}
 }

@@ -1,3 +1,6 @@
+import { Fault } from '../core/errors.ts'
+import { excerpt } from '../core/util/excerpt.ts'
+
 /** A position in the file, counted from 1 as in editors. */
 export interface Position {
 	line: number
@@ -11,33 +14,6 @@ export interface Problem {
 	where: Position | { variable: string }
 }
 
-/** `line` and `column` of a mistake in the file. */
-export interface ProblemText extends Partial<Position> {
-	path: string
-	message: string
-}
-
-type ErrorCode = 'config_invalid' | 'conflict' | 'invalid_request' | 'not_found' | 'unavailable'
-
-/** An expected failure: a stable code, and a message that says what to change. */
-export class ConfigError extends Error {
-	readonly code: ErrorCode
-	/** One entry for each mistake. */
-	readonly errors: ProblemText[] | undefined
-
-	constructor(code: ErrorCode, message: string, options: { errors?: ProblemText[]; cause?: unknown } = {}) {
-		super(message, options.cause === undefined ? undefined : { cause: options.cause })
-		this.name = 'ConfigError'
-		this.code = code
-		this.errors = options.errors
-	}
-}
-
-/** The message of any thrown value. */
-export function messageOf(error: unknown): string {
-	return error instanceof Error ? error.message : String(error)
-}
-
 /** A longer list is useless, and a log line must be bounded. */
 const maxShown = 50
 
@@ -49,10 +25,11 @@ export function refusal(
 	file: string,
 	problems: readonly Problem[],
 	code: 'config_invalid' | 'unavailable' = 'config_invalid',
-): ConfigError {
+): Fault {
 	const shown = inOrder(problems)
 		.slice(0, maxShown)
-		.map((problem) => ({ ...problem, path: printable(problem.path) }))
+		// Names come from the file: they may be long, and must not forge a line.
+		.map((problem) => ({ ...problem, path: excerpt(problem.path, 200).replace(/\p{Cc}/gu, '?') }))
 	const lines = shown.map((problem) => lineOf(file, problem))
 	if (problems.length > maxShown) lines.push(`and ${problems.length - maxShown} more`)
 	const errors = shown.map(({ path, message, where }) => ({
@@ -60,7 +37,7 @@ export function refusal(
 		message,
 		...(!('variable' in where) && where),
 	}))
-	return new ConfigError(code, lines.join('\n'), { errors })
+	return new Fault(code, lines.join('\n'), { errors })
 }
 
 /** `file:line:column: path: what is wrong`. */
@@ -68,12 +45,6 @@ function lineOf(file: string, { path, message, where }: Problem): string {
 	return 'variable' in where
 		? `environment: ${where.variable}: ${message}`
 		: `${file}:${where.line}:${where.column}: ${path ? `${path}: ` : ''}${message}`
-}
-
-/** Names come from the file: they may be long, and must not forge a line. */
-function printable(path: string): string {
-	const text = path.length > 200 ? `${path.slice(0, 200)}…` : path
-	return text.replace(/\p{Cc}/gu, '?')
 }
 
 /** In the order of the file, those of the environment first. */

@@ -1,5 +1,5 @@
 import { lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { ConfigError, messageOf } from './problems.ts'
+import { Fault, messageOf } from '../core/errors.ts'
 
 const maxBytes = 1024 * 1024
 
@@ -16,6 +16,6 @@ export function readText(file: string): string {
 		return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
 	} catch (error) {
 		const message = error instanceof TypeError ? 'is not UTF-8 text; save it as UTF-8' : messageOf(error)
-		throw new ConfigError('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
+		throw new Fault('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
 	}
 }

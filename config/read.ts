@@ -1,16 +1,18 @@
 import { existsSync } from 'node:fs'
 import type { ValidationError } from 'joi'
+import type { Fault } from '../core/errors.ts'
+import { isObject } from '../core/util/is-object.ts'
 import { pathIn, settingsOf, valueAt } from './composition.ts'
 import type { Composition, DeclaredPlugin } from './composition.ts'
 import { coreMistakes } from './core-sections.ts'
-import { applyEnvironment, isSection, presentEnvironment, withValue } from './environment.ts'
+import { applyEnvironment, presentEnvironment, withValue } from './environment.ts'
 import type { Overlay } from './environment.ts'
 import { configFile, expandPath } from './home.ts'
 import type { Environment } from './home.ts'
 import { hint } from './hint.ts'
 import { placeholderWarnings } from './placeholders.ts'
 import { inOrder, refusal } from './problems.ts'
-import type { ConfigError, Problem } from './problems.ts'
+import type { Problem } from './problems.ts'
 import { readText } from './read-text.ts'
 import { referenceReader } from './references.ts'
 import { gatherSections } from './sections.ts'
@@ -101,7 +103,7 @@ export function refuse(
 	config: Config,
 	problems: readonly LateProblem[],
 	code?: 'config_invalid' | 'unavailable',
-): ConfigError {
+): Fault {
 	const { file, tree, origins } = sourceOf(config)
 	const placed = problems.map(({ path, message, part = 'value' }) => ({
 		path: tree.written(path),
@@ -240,7 +242,7 @@ function place(
 /** Freezes a copy without prototypes: names from users are looked up in it, and `constructor` must not be found. */
 function deepFreeze<T>(value: T): T {
 	if (Array.isArray(value)) return Object.freeze(value.map(deepFreeze)) as T
-	if (!isSection(value)) return value
+	if (!isObject(value)) return value
 	const entries = Object.entries(value).map(([key, inner]) => [key, deepFreeze(inner)])
 	return Object.freeze(Object.assign(Object.create(null) as object, Object.fromEntries(entries))) as T
 }

@@ -1,5 +1,5 @@
+import { Fault } from '../core/errors.ts'
 import type { Environment } from './home.ts'
-import { ConfigError } from './problems.ts'
 
 /** Limit of the text from the references of one file: otherwise a few kilobytes of YAML could expand to gigabytes. */
 const maxExpanded = 4 * 1024 * 1024
@@ -19,7 +19,7 @@ export function referenceReader(env: Environment): (text: string) => string {
 		)
 		if (result !== text) expanded += result.length
 		if (expanded > maxExpanded)
-			throw new ConfigError('config_invalid', 'the values from the environment add up to more than 4 MiB')
+			throw new Fault('config_invalid', 'the values from the environment add up to more than 4 MiB')
 		return result
 	}
 }
@@ -27,7 +27,7 @@ export function referenceReader(env: Environment): (text: string) => string {
 function lookUp(inner: string, closed: boolean, env: Environment): string {
 	const [, name, fallback] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inner) ?? []
 	if (!name || !closed) {
-		throw new ConfigError(
+		throw new Fault(
 			'config_invalid',
 			'has a "${" that is not a reference; write ${NAME} or ${NAME:-default}, or $${ for the characters',
 		)
@@ -35,7 +35,7 @@ function lookUp(inner: string, closed: boolean, env: Environment): string {
 	const value = Object.hasOwn(env, name) ? env[name] : undefined
 	if (fallback !== undefined) return value || fallback
 	if (value !== undefined) return value
-	throw new ConfigError(
+	throw new Fault(
 		'config_invalid',
 		`the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
 	)

@@ -3,10 +3,11 @@
  * This module moves them to one place, under the plugin's present name, and keeps the positions in the file.
  */
 import { parseDocument } from 'yaml'
+import { isObject } from '../core/util/is-object.ts'
 import { hasSection, valueAt } from './composition.ts'
 import type { Composition, DeclaredPlugin } from './composition.ts'
 import { coreSections } from './core-sections.ts'
-import { isSection, withValue } from './environment.ts'
+import { withValue } from './environment.ts'
 import type { Problem } from './problems.ts'
 import { renameSetting, setSetting, settingAt } from './edit.ts'
 import { parseTree } from './tree.ts'
@@ -35,9 +36,9 @@ export interface Rename {
 export function gatherSections(composition: Composition, tree: Tree): Sections {
 	const { plugins: declared, renamed } = composition
 	const { value: root } = tree
-	if (!isSection(root)) return { ...tree, warnings: [], renames: [] }
+	if (!isObject(root)) return { ...tree, warnings: [], renames: [] }
 	let value: Section = { ...root }
-	const plugins: Section = isSection(root.plugins) ? { ...root.plugins } : {}
+	const plugins: Section = isObject(root.plugins) ? { ...root.plugins } : {}
 	/** New place → place in the file. */
 	const moved = new Map<string, string>()
 	const problems = [...tree.problems]
@@ -55,7 +56,7 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		if (plugin) plugins[name] = gatherFromBelow(plugin, entry)
 	}
 	for (const [name, section] of Object.entries(root)) if (hasContent(section)) gatherFromTop(name, section)
-	if (isSection(root.plugins) || (!hasContent(root.plugins) && Object.keys(plugins).length > 0)) value.plugins = plugins
+	if (isObject(root.plugins) || (!hasContent(root.plugins) && Object.keys(plugins).length > 0)) value.plugins = plugins
 
 	for (const [from, to] of renamed) renameOne(from, to)
 
@@ -114,14 +115,14 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 	function gatherFromBelow(plugin: DeclaredPlugin, entry: unknown): unknown {
 		const { name, at, required = false } = plugin
 		const path = moved.get(`plugins.${name}`) ?? `plugins.${name}`
-		const isOff = entry === false || (isSection(entry) && entry.enabled === false)
+		const isOff = entry === false || (isObject(entry) && entry.enabled === false)
 		if (required && isOff)
 			report(
 				entry === false ? path : `${path}.enabled`,
 				`the gateway cannot run without ${name}; remove this line`,
 				'value',
 			)
-		if (!isSection(entry)) return entry
+		if (!isObject(entry)) return entry
 		const { enabled, path: folder, ...settings } = entry
 		const keys = Object.keys(settings)
 		if (folder !== undefined) report(`${path}.path`, 'is for third-party plugins, and this one is built in; remove it')
@@ -140,10 +141,10 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 		const plugin = declared.get(name)
 		// Settings switch on a plugin that is off by default, wherever they are.
 		if (hasSection(plugin) && plugin?.onByDefault === false) plugins[name] ??= {}
-		if (!isThirdParty(composition, plugins, name) || !isSection(section)) return
+		if (!isThirdParty(composition, plugins, name) || !isObject(section)) return
 		delete value[name]
 		const entry = plugins[name]
-		const { enabled, path } = isSection(entry) ? entry : { enabled: entry }
+		const { enabled, path } = isObject(entry) ? entry : { enabled: entry }
 		if (hasSettings(entry)) {
 			reportBoth(name, `plugins.${name}`)
 			return
@@ -163,7 +164,7 @@ export function gatherSections(composition: Composition, tree: Tree): Sections {
 
 /** Whether a section at the top of the file belongs to a third-party plugin that `plugins` names. */
 function isThirdParty({ plugins: declared }: Composition, plugins: unknown, name: string): boolean {
-	if (declared.has(name) || !isSection(plugins) || !Object.hasOwn(plugins, name)) return false
+	if (declared.has(name) || !isObject(plugins) || !Object.hasOwn(plugins, name)) return false
 	// The name may be that of another section.
 	const isOtherSection = [...declared.values()].some(({ at = {} }) => Object.values(at).includes(name))
 	return !isOtherSection && !Object.hasOwn(coreSections, name)
@@ -171,7 +172,7 @@ function isThirdParty({ plugins: declared }: Composition, plugins: unknown, name
 
 /** Whether an entry of `plugins` has settings that the plugin itself checks. */
 function hasSettings(entry: unknown): boolean {
-	return isSection(entry) && Object.keys(entry).some((key) => key !== 'enabled' && key !== 'path')
+	return isObject(entry) && Object.keys(entry).some((key) => key !== 'enabled' && key !== 'path')
 }
 
 /**
@@ -203,7 +204,7 @@ export function placeIn(composition: Composition, text: string, path: readonly s
 	const short = place[0] === 'plugins' ? place.slice(1) : place
 	const [name = '', setting = ''] = short
 	const { [name]: above, plugins } = settingsIn(text)
-	const hasBelow = isSection(plugins) && hasSettings(plugins[name])
+	const hasBelow = isObject(plugins) && hasSettings(plugins[name])
 	if (hasSection(composition.plugins.get(name)))
 		return place === short && hasBelow && !hasContent(above) ? ['plugins', ...short] : place
 	if (place === short || ['enabled', 'path'].includes(setting) || !isThirdParty(composition, plugins, name))
@@ -215,7 +216,7 @@ export function placeIn(composition: Composition, text: string, path: readonly s
 function settingsIn(text: string): Section {
 	const document = parseDocument(text, { schema: 'core', stringKeys: true })
 	const settings: unknown = document.errors.length > 0 ? null : document.toJS()
-	return isSection(settings) ? settings : {}
+	return isObject(settings) ? settings : {}
 }
 
 /** The text with the setting in its place. If a plugin's entry is only `true` or `false`, it becomes a map with the same state. */
@@ -230,7 +231,7 @@ export function putSetting(composition: Composition, text: string, path: readonl
 
 /** Null is a section whose settings are all commented out. */
 function hasContent(section: unknown): boolean {
-	return section !== undefined && section !== null && !(isSection(section) && Object.keys(section).length === 0)
+	return section !== undefined && section !== null && !(isObject(section) && Object.keys(section).length === 0)
 }
 
 /** Replaces the longest matching prefix. */
@@ -243,7 +244,7 @@ function replaced(path: string, prefixes: ReadonlyMap<string, string>): string {
 
 function withoutSetting(settings: Section, [key = '', ...rest]: readonly string[]): Section {
 	const { [key]: inner, ...others } = settings
-	return rest.length > 0 && isSection(inner) ? { ...settings, [key]: withoutSetting(inner, rest) } : others
+	return rest.length > 0 && isObject(inner) ? { ...settings, [key]: withoutSetting(inner, rest) } : others
 }
 
 /**

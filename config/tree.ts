@@ -1,6 +1,6 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
 import type { Node, Pair } from 'yaml'
-import { messageOf } from './problems.ts'
+import { messageOf } from '../core/errors.ts'
 import type { Position, Problem } from './problems.ts'
 
 /** The settings of a file as plain data, and the position of each. Paths are dotted. */

@@ -11,12 +11,12 @@ import {
 	statSync,
 	writeFileSync,
 } from 'node:fs'
+import { Fault, isFault, messageOf } from '../core/errors.ts'
+import type { FieldError } from '../core/errors.ts'
 import type { Composition } from './composition.ts'
 import { prepareHome } from './first-start.ts'
 import { configFile } from './home.ts'
 import type { Environment } from './home.ts'
-import { ConfigError, messageOf } from './problems.ts'
-import type { ProblemText } from './problems.ts'
 import { readConfig } from './read.ts'
 import { readText } from './read-text.ts'
 import type { Config } from './types.ts'
@@ -35,7 +35,7 @@ export interface Change {
 	/** False if the text stays the same. */
 	changed: boolean
 	/** Problems that the file already had, and still has; a running gateway refuses such a file. */
-	problems: ProblemText[]
+	problems: FieldError[]
 }
 
 /**
@@ -53,27 +53,26 @@ export async function changeConfig(
 	readText(file)
 	const before = readFileSync(file, 'utf8')
 	const text = change(before)
-	const problemsIn = async (one: string): Promise<Refusal | undefined> => {
+	const problemsIn = async (one: string): Promise<Fault | undefined> => {
 		try {
 			const config = readConfig(composition, { home, env, text: one })
 			await check?.(config)
 			return undefined
 		} catch (error) {
-			if (!isRefusal(error)) throw error
+			if (!isFault(error, 'config_invalid')) throw error
 			return error
 		}
 	}
 	const problems = newProblems(await problemsIn(before), await problemsIn(text))
 	if (text === before) return { file, changed: false, problems }
 	replace(file, text, () => {
-		if (readFileSync(file, 'utf8') !== before)
-			throw new ConfigError('conflict', `${file} was changed meanwhile; try again`)
+		if (readFileSync(file, 'utf8') !== before) throw new Fault('conflict', `${file} was changed meanwhile; try again`)
 	})
 	return { file, changed: true, problems }
 }
 
 /** Throws the error for the new text unless the old text had all of its problems; then returns them. */
-function newProblems(before: Refusal | undefined, now: Refusal | undefined): ProblemText[] {
+function newProblems(before: Fault | undefined, now: Fault | undefined): FieldError[] {
 	if (!now) return []
 	const known = new Set((before?.errors ?? []).map(({ path, message }) => `${path} ${message}`))
 	const problems = now.errors ?? []
@@ -99,16 +98,9 @@ function replace(file: string, text: string, last: () => void): void {
 		last()
 		renameSync(temporary, file)
 	} catch (error) {
-		if (error instanceof ConfigError) throw error
-		throw new ConfigError('conflict', `${file} cannot be written: ${messageOf(error)}`, { cause: error })
+		if (isFault(error)) throw error
+		throw new Fault('conflict', `${file} cannot be written: ${messageOf(error)}`, { cause: error })
 	} finally {
 		rmSync(temporary, { force: true })
 	}
-}
-
-/** The error of a configuration that is refused, by `readConfig` or by `check`. */
-type Refusal = Error & { errors?: ProblemText[] | undefined }
-
-function isRefusal(error: unknown): error is Refusal {
-	return error instanceof Error && (error as { code?: unknown }).code === 'config_invalid'
 }

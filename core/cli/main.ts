@@ -1,7 +1,6 @@
 /** `svc` as a process, and as a function for tests. */
 import type { Command } from 'commander'
 import { homeFolder } from '../../config/home.ts'
-import { ConfigError } from '../../config/problems.ts'
 import { isFault, messageOf } from '../errors.ts'
 import { openApi } from './api.ts'
 import type { OpenApi } from './api.ts'
@@ -96,7 +95,6 @@ function judge(error: unknown, env: Io['env']): { exit: ExitName; message: strin
 		const message = helped ? '' : error.message.replace(/^error: /, '')
 		return { exit: error.exitCode === 0 ? 'ok' : 'usage', message }
 	}
-	if (error instanceof ConfigError) return { exit: 'config', message: error.message, code: error.code }
 	if (isFault(error)) {
 		const exit = error.code === 'config_invalid' ? 'config' : exitOf(error.status)
 		return { exit, message: error.message, code: error.code }
