@@ -6,13 +6,13 @@ import {
 	readdirSync,
 	readFileSync,
 	readlinkSync,
-	renameSync,
 	rmSync,
 	statSync,
 	writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { Fault, isFault, messageOf } from '../core/errors.ts'
+import { replaceFile } from '../core/util/replace-file.ts'
 import { configFile } from './home.ts'
 
 export interface Preparation {
@@ -91,14 +91,7 @@ function writeExample(file: string): boolean {
 
 function writeSchema(file: string): void {
 	const schema = readFileSync(ownSchema)
-	if (existsSync(file) && readFileSync(file).equals(schema)) return
-	const temporary = `${file}.${process.pid}.tmp`
-	try {
-		writeFileSync(temporary, schema, { mode: 0o600 })
-		renameSync(temporary, file)
-	} finally {
-		rmSync(temporary, { force: true })
-	}
+	if (!existsSync(file) || !readFileSync(file).equals(schema)) replaceFile(file, schema)
 }
 
 /** Other users of the machine must not read keys: corrects their modes, and notes each correction. */

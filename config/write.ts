@@ -1,18 +1,7 @@
-import {
-	closeSync,
-	fchmodSync,
-	fchownSync,
-	fsyncSync,
-	openSync,
-	readFileSync,
-	realpathSync,
-	renameSync,
-	rmSync,
-	statSync,
-	writeFileSync,
-} from 'node:fs'
+import { fchmodSync, fchownSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { Fault, isFault, messageOf } from '../core/errors.ts'
 import type { FieldError } from '../core/errors.ts'
+import { replaceFile } from '../core/util/replace-file.ts'
 import type { Composition } from './composition.ts'
 import { prepareHome } from './first-start.ts'
 import { configFile } from './home.ts'
@@ -80,27 +69,19 @@ function newProblems(before: Fault | undefined, now: Fault | undefined): FieldEr
 	return problems
 }
 
-/** Durable and atomic: no reader sees a part of the file. */
+/** Keeps the mode and the owner. `last`: called before the file is replaced. */
 function replace(file: string, text: string, last: () => void): void {
-	const temporary = `${file}.${process.pid}.tmp`
-	try {
-		const handle = openSync(temporary, 'wx', 0o600)
-		try {
-			const { mode, uid, gid } = statSync(file)
-			// The gateway of another user could not read a file that belongs to root.
-			if (process.getuid?.() === 0) fchownSync(handle, uid, gid)
-			fchmodSync(handle, mode & 0o777)
-			writeFileSync(handle, text)
-			fsyncSync(handle)
-		} finally {
-			closeSync(handle)
-		}
+	const ready = (descriptor: number): void => {
+		const { mode, uid, gid } = statSync(file)
+		// The gateway of another user could not read a file that belongs to root.
+		if (process.getuid?.() === 0) fchownSync(descriptor, uid, gid)
+		fchmodSync(descriptor, mode & 0o777)
 		last()
-		renameSync(temporary, file)
+	}
+	try {
+		replaceFile(file, text, { flush: true, ready })
 	} catch (error) {
 		if (isFault(error)) throw error
 		throw new Fault('conflict', `${file} cannot be written: ${messageOf(error)}`, { cause: error })
-	} finally {
-		rmSync(temporary, { force: true })
 	}
 }

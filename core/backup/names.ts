@@ -1,7 +1,8 @@
 /** Names of backups. Callers name a backup by its id, whose form excludes paths. */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { replaceFile } from '../util/replace-file.ts'
 
 const prefix = 'svc-backup-'
 const suffix = '.tar.gz'
@@ -52,9 +53,7 @@ function readRandom(file: string): string | undefined {
 function createRandom(file: string): string {
 	const random = randomBytes(16).toString('hex')
 	mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-	const temporary = `${file}.new`
-	writeFileSync(temporary, random, { mode: 0o600, flush: true })
-	renameSync(temporary, file)
+	replaceFile(file, random, { flush: true })
 	return random
 }
 

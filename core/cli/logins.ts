@@ -1,7 +1,8 @@
 /** Tokens that `svc login` stored, by the address of their gateway: login.json in the home folder, mode 0600. */
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault, messageOf } from '../errors.ts'
+import { replaceFile } from '../util/replace-file.ts'
 import { quoted } from '../util/quoted.ts'
 import { CliError } from './contract.ts'
 
@@ -64,14 +65,10 @@ function read(home: string): Logins {
 }
 
 function write(home: string, logins: Logins): void {
-	const temporary = `${fileOf(home)}.${process.pid}.tmp`
 	try {
 		mkdirSync(home, { recursive: true, mode: 0o700 })
-		writeFileSync(temporary, `${JSON.stringify(logins, null, '\t')}\n`, { mode: 0o600, flag: 'wx' })
-		renameSync(temporary, fileOf(home))
+		replaceFile(fileOf(home), `${JSON.stringify(logins, null, '\t')}\n`)
 	} catch (error) {
 		throw new Fault('invalid_request', `${fileOf(home)} cannot be written: ${messageOf(error)}`, { cause: error })
-	} finally {
-		rmSync(temporary, { force: true })
 	}
 }

@@ -1,8 +1,9 @@
 /** run/gateway.json: tells other programs on this machine where the gateway listens and which settings are in force. */
 import { hash } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../errors.ts'
+import { replaceFile } from '../util/replace-file.ts'
 
 export interface RuntimeFile {
 	pid: number
@@ -30,8 +31,7 @@ export function writeRuntimeFile(home: string, content: RuntimeFile): void {
 	const file = runtimeFileOf(home)
 	try {
 		mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 })
-		writeFileSync(`${file}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 })
-		renameSync(`${file}.new`, file)
+		replaceFile(file, `${JSON.stringify(content)}\n`)
 	} catch (error) {
 		throw new Error(`${file} cannot be written: ${messageOf(error)}`, { cause: error })
 	}
