@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { Fault, isFault, messageOf } from '../core/errors.ts'
+import { isFullDisk } from '../core/util/full-disk.ts'
 import { replaceFile } from '../core/util/replace-file.ts'
 import { configFile } from './home.ts'
 
@@ -55,8 +56,9 @@ export function prepareHome(home: string): Preparation {
 		return { first, notes }
 	} catch (error) {
 		if (isFault(error)) throw error
-		const isFull = ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
-		const fix = isFull ? 'free some space on its disk' : 'set SVC_HOME to a folder that this user may write to'
+		const fix = isFullDisk(error)
+			? 'free some space on its disk'
+			: 'set SVC_HOME to a folder that this user may write to'
 		const message = `the home folder ${home} cannot be prepared (${messageOf(error)}); ${fix}`
 		throw new Fault('config_invalid', message, { cause: error })
 	}

@@ -29,7 +29,7 @@ import { openLog } from './log/log.ts'
 import type { Logger } from './log/log.ts'
 import { guardHome } from './process/home-guard.ts'
 import { lockHome } from './process/lock.ts'
-import { isFullDisk, removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
+import { removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
 import { refuseShared } from './process/shared-home.ts'
 import { openRedactor } from './redactor/redactor.ts'
 import { RunPool } from './runs/run-pool.ts'
@@ -38,6 +38,7 @@ import type { Engine } from './store/ports.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import type { Upgrade } from './upgrade/upgrade.ts'
+import { isFullDisk } from './util/full-disk.ts'
 import { programOf } from './util/own-code.ts'
 import { reserveOf } from './util/shares.ts'
 
@@ -206,7 +207,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 			try {
 				publish()
 			} catch (error) {
-				if (isFirst && !isFullDisk(error)) throw error
+				if (isFirst && !isFullDisk((error as Error).cause)) throw error
 				if (isFirst) log.error(`${messageOf(error)}; make room there. Until then svc does not find this gateway`)
 				retry = setTimeout(publishOrRetry, RUNTIME_FILE_RETRY_MS, false).unref()
 			}

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { Fault, fromWire, isFault, messageOf } from '../errors.ts'
 import type { Snapshots } from '../store/ports.ts'
-import { syncFolder } from './files.ts'
+import { mustHaveSpace, syncFolder } from './files.ts'
 import { readKeys } from './keys.ts'
 import type { BackupInfo } from './list.ts'
 import { infoOf } from './list.ts'
@@ -14,8 +14,8 @@ import type { Trigger } from './manifest.ts'
 import { fileOf, idOf, originOf, partialOf } from './names.ts'
 import type { PackAnswer } from './pack-worker.ts'
 import type { Packed, PackJob } from './pack.ts'
-import { mustHaveSpace } from './free-space.ts'
 import { verifyPrefix } from './verify.ts'
+import { isFullDisk } from '../util/full-disk.ts'
 import { programOf } from '../util/own-code.ts'
 
 export interface BackupRequest {
@@ -137,7 +137,7 @@ async function packInThread(job: PackJob, signal?: AbortSignal): Promise<Packed>
 function asFault(error: unknown, folder: string): Fault {
 	const { code } = error as NodeJS.ErrnoException
 	// LMDB reports it only in the message.
-	if (code === 'ENOSPC' || code === 'EDQUOT' || /no space left|quota exceeded/i.test(messageOf(error)))
+	if (isFullDisk(error) || /no space left|quota exceeded/i.test(messageOf(error)))
 		return new Fault('storage_full', `the disk of ${folder} became full: make room there`, { cause: error })
 	// `internal` is any other error of the thread; `backup_damaged` means that the new file could not be read back.
 	if (isFault(error) && !isFault(error, 'internal', 'backup_damaged')) return error

@@ -9,7 +9,7 @@ import { checkFolder } from './check-folder.ts'
 import { createBackup } from './create.ts'
 import type { BackupRequest } from './create.ts'
 import type { BackupInfo } from './list.ts'
-import { giveToOwner } from './owner.ts'
+import { giveToOwner } from './files.ts'
 import { finishPlacement, isHalfPlaced } from './place.ts'
 
 export interface OfflineRequest extends Omit<BackupRequest, 'snapshots' | 'trigger'> {

@@ -3,13 +3,13 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { Fault, isFault, messageOf } from '../errors.ts'
 import { lockHome } from '../process/lock.ts'
+import { isFullDisk } from '../util/full-disk.ts'
+import { giveToOwner, mustHaveSpace } from './files.ts'
 import { databaseName } from './manifest.ts'
 import type { Manifest } from './manifest.ts'
 import { idOf } from './names.ts'
 import { finishPlacement, isHalfPlaced, place } from './place.ts'
 import type { Placement } from './place.ts'
-import { giveToOwner } from './owner.ts'
-import { mustHaveSpace } from './free-space.ts'
 import { checkDatabase, readBackup, readManifest, sizeOf } from './verify.ts'
 
 export interface RestoreRequest {
@@ -96,8 +96,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 
 function asFault(error: unknown, home: string): Fault {
 	if (isFault(error)) return error
-	const { code } = error as NodeJS.ErrnoException
-	if (code === 'ENOSPC' || code === 'EDQUOT')
+	if (isFullDisk(error))
 		return new Fault('storage_full', `the disk of ${home} became full: make room there`, { cause: error })
 	return new Fault('unavailable', `${home} could not be restored: ${messageOf(error)}`, { cause: error })
 }

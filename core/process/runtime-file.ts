@@ -37,12 +37,6 @@ export function writeRuntimeFile(home: string, content: RuntimeFile): void {
 	}
 }
 
-/** Whether `writeRuntimeFile` failed because the disk is full. */
-export function isFullDisk(error: unknown): boolean {
-	const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
-	return code === 'ENOSPC' || code === 'EDQUOT'
-}
-
 /** A failure does not matter, such as on a disk that became read-only: readers find out that the file's gateway has ended. */
 export function removeRuntimeFile(home: string): void {
 	try {

@@ -32,7 +32,7 @@ Examples:
 		if (source.url === null && !existsSync(source.path))
 			throw cli.error('not_found', `there is no data: ${source.path} does not exist`)
 		const { checkFolder } = await import('../../../core/backup/check-folder.ts')
-		const { giveToOwner } = await import('../../../core/backup/owner.ts')
+		const { giveToOwner } = await import('../../../core/backup/files.ts')
 		const { lockHome } = await import('../../../core/process/lock.ts')
 		const { openEngine } = await import('../../../core/engines/open.ts')
 		const { copyEngine } = await import('../copy.ts')
