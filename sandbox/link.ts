@@ -2,7 +2,6 @@
 import { threadId } from 'node:worker_threads'
 import { Fault, fromWire } from '../core/errors.ts'
 import type { Calls, Method, RunOutcome, SentRequest, ToMain, ToWorker, WorkerEvent } from '../core/protocol.ts'
-import { mergeText } from './merge-text.ts'
 
 export interface Link {
 	/** Aborts when the main thread ends the run, or is gone. */
@@ -65,6 +64,42 @@ export function openLink(post: (message: ToMain) => void): OpenLink {
 		end(outcome) {
 			pieces.flush()
 			post({ kind: 'outcome', outcome })
+		},
+	}
+}
+
+/** How long a piece waits for further ones: too short to notice, long enough to save most messages. */
+const WINDOW_MS = 30
+/** This many characters are passed on without waiting for the end of the window. */
+const SIZE_LIMIT = 16 * 1024
+
+/** Passes on the first piece at once, and merges those that follow it closely, every 30 ms. `flush` passes on waiting text at once. */
+function mergeText(passOn: (text: string) => void): { add(text: string): void; flush(): void } {
+	let merged = ''
+	let timer: NodeJS.Timeout | undefined
+
+	const flush = (): void => {
+		clearTimeout(timer)
+		timer = undefined
+		if (merged === '') return
+		const text = merged
+		merged = ''
+		passOn(text)
+	}
+	const windowEnds = (): void => {
+		timer = undefined
+		if (merged === '') return
+		flush()
+		timer = setTimeout(windowEnds, WINDOW_MS)
+	}
+
+	return {
+		flush,
+		add(text) {
+			merged += text
+			if (timer !== undefined && merged.length < SIZE_LIMIT) return
+			flush()
+			timer = setTimeout(windowEnds, WINDOW_MS)
 		},
 	}
 }

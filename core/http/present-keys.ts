@@ -3,7 +3,11 @@
  * a body that may have forty keys usually has three.
  */
 import type { ObjectSchema, Schema } from 'joi'
-import { plainTypes } from './joi-types.ts'
+
+/** The types of joi itself. A type that a plugin adds to joi may do anything. */
+export const plainTypes: ReadonlySet<unknown> = new Set(
+	'alternatives any array binary boolean date link number object string symbol'.split(' '),
+)
 
 /** With fewer optional keys, a smaller schema saves nothing. */
 const LEAST_OPTIONAL = 8

@@ -1,8 +1,7 @@
 /** Prepares the schemas with which routes validate headers, parameters, queries and bodies. */
 import type { RequestRoute, RouteOptionsResponseSchema } from '@hapi/hapi'
 import type { Schema, ValidationOptions } from 'joi'
-import { plainTypes } from './joi-types.ts'
-import { byPresentKeys } from './present-keys.ts'
+import { byPresentKeys, plainTypes } from './present-keys.ts'
 
 const parts = ['headers', 'params', 'query', 'payload'] as const
 const preferences: ValidationOptions = { abortEarly: false, errors: { wrap: { label: false } } }

@@ -3,7 +3,6 @@ import { messageOf } from '../../core/errors.ts'
 import type { ModelOrder } from '../order.ts'
 import { failed, ModelError } from './provider.ts'
 import type { ModelFailure, ModelReply } from './provider.ts'
-import { retryAfter } from './retry-after.ts'
 import { isTooLong, statedLimit } from './too-long.ts'
 import { listIn, objectIn, parsed, stringIn } from './values.ts'
 
@@ -128,6 +127,19 @@ function shortened(reported: ServerError, order: ModelOrder): ServerError {
 		code: code?.slice(0, READ_LIMIT),
 		param: param?.slice(0, READ_LIMIT),
 	}
+}
+
+/**
+ * The milliseconds that a server asks to wait: `retry-after-ms` (specific to OpenAI), or `Retry-After` in seconds or as a date
+ * (RFC 9110, 10.2.3). Undefined without a valid header.
+ */
+export function retryAfter(headers: Pick<Headers, 'get'> | undefined, now: number): number | undefined {
+	const exact = Number.parseFloat(headers?.get('retry-after-ms') ?? '')
+	if (exact >= 0) return exact
+	const text = headers?.get('retry-after')?.trim() ?? ''
+	if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
+	const date = Date.parse(text)
+	return Number.isNaN(date) ? undefined : Math.max(0, date - now)
 }
 
 type Kind = Pick<ModelFailure, 'code' | 'message' | 'retryable'>

@@ -10,8 +10,6 @@ import { openProvider } from './open.ts'
 import { knownCost, reservationOf } from './cost.ts'
 import { failed } from './provider.ts'
 import type { ModelCode, ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'
-import { slotFor } from './slot.ts'
-import type { Slot } from './slot.ts'
 
 export interface RetryPolicy {
 	/** Attempts of one model after the first. */
@@ -86,6 +84,30 @@ export async function askModels(
 		...(isOfAll && { status }),
 		...(is_cut && { is_cut, usage: used }),
 	})
+}
+
+type Slot = ReturnType<typeof slotFor>
+
+/** The slot of one call, for a provider that limits concurrent calls. */
+function slotFor({ needs_slot, provider, model }: ModelOrder, { slot }: Pick<ModelIo, 'slot'>) {
+	let leave: (() => void) | undefined
+	return {
+		/** Waits for a slot, unless the call has one or needs none. Resolves to a failure if it cannot get one. Never rejects. */
+		async take(): Promise<ModelReply | undefined> {
+			if (!needs_slot || !slot || leave) return undefined
+			try {
+				leave = await slot({ provider, model })
+				return undefined
+			} catch (error) {
+				const { code, message } = toWire(error)
+				return failed(code as ModelCode, message)
+			}
+		},
+		leave(): void {
+			leave?.()
+			leave = undefined
+		},
+	}
 }
 
 /** Undefined if the call may be made. */
