@@ -155,7 +155,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 			reserve: reserveOf,
 			log,
 		})
-		const loader = new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins'), guard.refusal)
+		const loader = new Loader(join(home, 'plugins'), guard.refusal)
 		const gateway = new Gateway({
 			version,
 			upgrade: await upgradeFor(engine, config, log, options),

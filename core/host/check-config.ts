@@ -21,7 +21,7 @@ export async function checkConfig(
 	// Loaded here only: joi and the plugins' code are slow to load.
 	const [{ definitionsOf }, { Loader }] = await Promise.all([import('./definition.ts'), import('./loader.ts')])
 	const refusal = (folder: string): string | undefined => (isAllowed(env) ? undefined : sharedIn(folder, home)?.problem)
-	const loader = new Loader(new URL('../../plugins/', import.meta.url), join(home, 'plugins'), refusal)
+	const loader = new Loader(join(home, 'plugins'), refusal)
 	const { problems, broken } = await definitionsOf(checked, loader)
 	if (problems.size > 0) throw refuse([...problems.values()].flat())
 	const omitted = [...broken].map(([name, error]) =>

@@ -11,6 +11,7 @@ import { hintFor } from '../../config/suggest.ts'
 import { Fault, messageOf } from '../errors.ts'
 import { canonicalJson } from '../util/canonical-json.ts'
 import { freeze } from '../util/freeze.ts'
+import { isBuiltIn } from '../util/own-files.ts'
 import type { WantedPlugin } from './desired-state.ts'
 import { BUILT_IN } from './loader.ts'
 import type { Loaded, Loader } from './loader.ts'
@@ -30,7 +31,7 @@ export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Lo
 		const { name, builtIn, path } = wanted
 		try {
 			const defined = define(wanted, await loader.load(name, builtIn, path))
-			const mistakes = Array.isArray(defined) ? defined : unmetNeeds(defined, plugins, loader)
+			const mistakes = Array.isArray(defined) ? defined : unmetNeeds(defined, plugins)
 			if (mistakes.length > 0) problems.set(name, mistakes)
 			else definitions.push(defined as Definition)
 		} catch (error) {
@@ -127,13 +128,13 @@ function withHint({ type, path, message }: ValidationErrorItem, schema: Joi.Obje
 	return message + hintFor(String(path.at(-1)), Object.keys(section?.keys ?? {}))
 }
 
-function unmetNeeds({ plugin }: Definition, wanted: readonly WantedPlugin[], loader: Loader): LateProblem[] {
+function unmetNeeds({ plugin }: Definition, wanted: readonly WantedPlugin[]): LateProblem[] {
 	const { name, needs = [] } = plugin
 	return needs
 		.filter((need) => !wanted.some((plugin) => plugin.name === need))
 		.map((need) => ({
 			// A built-in plugin runs unless the file switches it off; a third-party one may be absent from the file.
-			path: `plugins.${loader.isBuiltIn(need) ? need : name}`,
+			path: `plugins.${isBuiltIn(need) ? need : name}`,
 			message: `plugin "${name}" needs plugin "${need}", which is not switched on; set plugins.${need} to true, or plugins.${name} to false`,
 		}))
 }

@@ -1,6 +1,5 @@
 /** Loads the code of a plugin: built in, or from a folder whose files are read again after any of them changes. */
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { within } from '../util/deadline.ts'
@@ -41,7 +40,6 @@ const FILE_LIMIT = 2_000
 const BYTE_LIMIT = 32 * 1024 * 1024
 
 export class Loader {
-	readonly #builtIn: URL
 	readonly #pluginsFolder: string
 	readonly #refusal: (folder: string) => string | undefined
 	readonly #cache = new Map<string, Loaded>()
@@ -49,18 +47,12 @@ export class Loader {
 	readonly #folders = new Map<string, string>()
 
 	/**
-	 * `builtIn`: the folder of built-in plugins. `pluginsFolder`: the folder of third-party ones, by name. `refusal` returns why the
-	 * code in a folder must not run, or undefined if it may; it is called before the code is read.
+	 * `pluginsFolder`: the folder of third-party plugins, by name. `refusal` returns why the code in a folder must not run, or
+	 * undefined if it may; it is called before the code is read.
 	 */
-	constructor(builtIn: URL, pluginsFolder: string, refusal: (folder: string) => string | undefined = () => undefined) {
-		this.#builtIn = builtIn
+	constructor(pluginsFolder: string, refusal: (folder: string) => string | undefined = () => undefined) {
 		this.#pluginsFolder = pluginsFolder
 		this.#refusal = refusal
-	}
-
-	/** Whether there is a built-in plugin of this name. */
-	isBuiltIn(name: string): boolean {
-		return existsSync(new URL(`${name}/index.ts`, this.#builtIn))
 	}
 
 	/**
@@ -73,7 +65,11 @@ export class Loader {
 		if (builtIn && cached) return cached
 		const loaded = builtIn
 			? {
-					plugin: await importPlugin(name, () => importOwn(new URL(`${name}/index.ts`, this.#builtIn)), true),
+					plugin: await importPlugin(
+						name,
+						() => importOwn(new URL(`../../plugins/${name}/index.ts`, import.meta.url)),
+						true,
+					),
 					code: BUILT_IN,
 					source: BUILT_IN,
 				}

@@ -1,7 +1,6 @@
 /** The plugin host alone: no built-in plugins, third-party plugins from files, a real listener, the in-memory store. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { Fault } from '../../core/errors.ts'
 import { Gateway } from '../../core/gateway.ts'
 import type { WantedPlugin } from '../../core/host/desired-state.ts'
@@ -60,7 +59,7 @@ export async function startHost(
 			runs_per_thread: 1,
 			log,
 		}),
-		loader: new Loader(pathToFileURL(`${folder}/none/`), folder),
+		loader: new Loader(folder),
 		log,
 		readDesired: () => ({
 			plugins,

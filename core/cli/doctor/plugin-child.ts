@@ -16,7 +16,7 @@ import type { WantedPlugin } from '../../host/desired-state.ts'
 
 const [home = '', ...names] = process.argv.slice(2)
 const { plugins, refuse } = desiredState(readConfig({ home, env: process.env }))
-const loader = new Loader(new URL('../../../plugins/', import.meta.url), join(home, 'plugins'))
+const loader = new Loader(join(home, 'plugins'))
 const running = new Set(plugins.map(({ name }) => name))
 
 process.on('disconnect', () => process.exit(0))
