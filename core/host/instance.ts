@@ -14,7 +14,7 @@ import type { Owner } from '../util/context.ts'
 import type { Collection, Context, Extension, Extensions, Services, ToolDefinition } from '../plugin.ts'
 import type { Definition } from './plan.ts'
 import type { PluginHoldings } from '../status.ts'
-import { change } from '../store/change.ts'
+import { changeRecord } from '../store/change.ts'
 import { mustBePlain } from '../store/plain-data.ts'
 import type { Store } from '../store/ports.ts'
 import { Scope } from './scope.ts'
@@ -292,13 +292,10 @@ function collectionOf<T>(store: Store, plugin: string, name: string): Collection
 			await store.create(keyOf(id), value)
 		},
 		update: (id, next) =>
-			change<T | undefined>(store, scope, async () => {
-				const key = keyOf(id)
-				const entry = await store.get<T>(key)
-				const value = next(entry?.value)
-				if (value === undefined) return { result: entry?.value }
-				mustBePlain(value)
-				return { ops: [{ key, value, expect: entry?.rev ?? null }], result: value }
+			changeRecord<T, T | undefined>(store, keyOf(id), (before) => {
+				const value = next(before)
+				if (value !== undefined) mustBePlain(value)
+				return { next: value, result: value === undefined ? before : value }
 			}),
 		delete: (id) => store.delete(keyOf(id)),
 		async *list() {

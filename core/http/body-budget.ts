@@ -5,6 +5,7 @@
  */
 import type { Request } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
+import { Counts } from '../util/counts.ts'
 
 /** The ordinary limit of one body. */
 export const BODY_LIMIT_BYTES: number = 1024 * 1024
@@ -32,7 +33,7 @@ interface Waiting extends Share {
 
 let free = BUDGET_BYTES
 /** Bytes by owner. */
-const held = new Map<string, number>()
+const held = new Counts()
 /**
  * Served in order, so that small bodies do not keep a large one waiting forever. But a body whose owner holds too much is
  * skipped.
@@ -121,20 +122,18 @@ async function take(share: Share, { raw: { res } }: Request): Promise<void> {
 }
 
 function mayHold({ bytes, owner }: Share): boolean {
-	const before = owner === null ? 0 : (held.get(owner) ?? 0)
+	const before = owner === null ? 0 : held.of(owner)
 	return before === 0 || before + bytes <= OWNER_BYTES
 }
 
 function hold({ bytes, owner }: Share): void {
 	free -= bytes
-	if (owner !== null) held.set(owner, (held.get(owner) ?? 0) + bytes)
+	if (owner !== null) held.add(owner, bytes)
 }
 
 function giveBack({ bytes, owner }: Share): void {
 	free += bytes
-	const left = owner === null ? 0 : (held.get(owner) ?? 0) - bytes
-	if (owner !== null && left > 0) held.set(owner, left)
-	else if (owner !== null) held.delete(owner)
+	if (owner !== null) held.add(owner, -bytes)
 	startNext()
 }
 

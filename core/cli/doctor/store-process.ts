@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault } from '../../errors.ts'
 import type { FormatMark } from '../../store/format.ts'
+import { withSingleWrites } from '../../store/ops.ts'
 import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
 import type { FileFinding } from '../../backup/check-file.ts'
 import { dataFile } from '../../store/lmdb/tables.ts'
@@ -85,8 +86,7 @@ export function openStoreProcess({ path, running, env, withinMs }: StoreProcessO
 	}
 	return {
 		verdict: verdict.promise,
-		store: {
-			...readOnly,
+		store: withSingleWrites({
 			get: (key) => ask({ get: key }),
 			getShared: (key) => ask({ get: key }),
 			list: <T>(prefix: Key, options?: ListOptions) =>
@@ -101,7 +101,9 @@ export function openStoreProcess({ path, running, env, withinMs }: StoreProcessO
 					(key) => key,
 					options,
 				),
-		},
+			commit: async () => refuse(),
+			watch: () => refuse(),
+		}),
 		async [Symbol.asyncDispose]() {
 			if (process.exitCode !== null || process.signalCode !== null) return
 			process.kill('SIGKILL') // it only reads
@@ -131,12 +133,3 @@ function refuse(): never {
 }
 
 const nothingSeen = { complete: false, settled: false, pages: 0, records: 0 } as const
-
-const readOnly = {
-	put: async () => refuse(),
-	create: async () => refuse(),
-	update: async () => refuse(),
-	delete: async () => refuse(),
-	commit: async () => refuse(),
-	watch: () => refuse(),
-} satisfies Omit<Store, 'get' | 'getShared' | 'list' | 'keys'>

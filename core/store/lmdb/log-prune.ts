@@ -3,6 +3,7 @@ import type { Logger } from '../../log/log.ts'
 import { pruningOf, youngInARow } from '../prune.ts'
 import type { Pruning } from '../prune.ts'
 import { endOf } from '../keys.ts'
+import { Counts } from '../../util/counts.ts'
 import type { Tables } from './tables.ts'
 import { keyBatches, keyNumber, keysOf, numberKey } from './tables.ts'
 import { indexKey, readRecord, writesOf } from './log-record.ts'
@@ -30,7 +31,7 @@ export async function pruneLog(tables: Tables, writer: Writer, request: PruneReq
 	for await (const keys of keyBatches({ table: tables.log, writer }, all, batch)) {
 		const writes: Write[] = []
 		/** Runs, with the number of their records that this commit removes. */
-		const gone = new Map<string, number>()
+		const gone = new Counts()
 		for (const key of keys) {
 			if (keyNumber(key) >= request.newest()) break
 			const record = old(tables, key, before, request.log)
@@ -65,10 +66,10 @@ function old(tables: Tables, key: string, before: number, log?: Logger): LogReco
  * Whether the record is the run's first, apart from those removed with it. After the clock was set back, a record in the
  * middle of a run can be the oldest. It stays, because the journal would report it as missing.
  */
-function isFirst({ runs }: Tables, run: string, key: string, gone: Map<string, number>): boolean {
-	const before = gone.get(run) ?? 0
+function isFirst({ runs }: Tables, run: string, key: string, gone: Counts): boolean {
+	const before = gone.of(run)
 	const keys = keysOf(runs, { start: indexKey(run, ''), end: endOf(run) }, before + 1)
 	if (keys[before] !== indexKey(run, key)) return false
-	gone.set(run, before + 1)
+	gone.add(run)
 	return true
 }
