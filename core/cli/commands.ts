@@ -1,61 +1,26 @@
 /** The commands of the host itself. */
-import type { CommandFile } from './command.ts'
+import type { Command, CommandFile, Group, TopCommand } from './command.ts'
 
 export default {
 	commands: {
-		start: {
-			summary: 'Start the gateway in this terminal',
-			group: 'gateway',
-			order: 2,
-			load: () => import('./commands/start.ts'),
-		},
-		status: {
-			summary: 'Show the state of the gateway',
-			group: 'gateway',
-			order: 3,
-			load: () => import('./commands/status.ts'),
-		},
-		doctor: {
-			summary: 'Find problems and show how to fix them',
-			group: 'gateway',
-			order: 4,
-			load: () => import('./commands/doctor.ts'),
-		},
-		config: {
-			summary: 'Check, explain and change the settings',
-			group: 'gateway',
-			order: 5,
-			load: () => import('./commands/config.ts'),
-		},
-		plugins: {
-			summary: 'Show, create, check, install and remove plugins',
-			group: 'gateway',
-			order: 6,
-			load: () => import('./commands/plugins.ts'),
-		},
-		restore: {
-			summary: 'Restore a home folder from a backup',
-			group: 'gateway',
-			order: 8,
-			load: () => import('./commands/restore.ts'),
-		},
-		login: {
-			summary: 'Store a token for the address of a gateway',
-			group: 'access',
-			order: 1,
-			load: () => import('./commands/login.ts'),
-		},
-		logout: {
-			summary: 'Remove the stored token',
-			group: 'access',
-			order: 2,
-			load: () => import('./commands/logout.ts'),
-		},
-		completion: {
-			summary: 'Complete commands with the tab key',
-			group: 'shell',
-			order: 1,
-			load: () => import('./commands/completion.ts'),
-		},
+		start: listed('gateway', 2, 'Start the gateway in this terminal', () => import('./commands/start.ts')),
+		status: listed('gateway', 3, 'Show the state of the gateway', () => import('./commands/status.ts')),
+		doctor: listed('gateway', 4, 'Find problems and show how to fix them', () => import('./commands/doctor.ts')),
+		config: listed('gateway', 5, 'Check, explain and change the settings', () => import('./commands/config.ts')),
+		plugins: listed(
+			'gateway',
+			6,
+			'Show, create, check, install and remove plugins',
+			() => import('./commands/plugins.ts'),
+		),
+		restore: listed('gateway', 8, 'Restore a home folder from a backup', () => import('./commands/restore.ts')),
+		login: listed('access', 1, 'Store a token for the address of a gateway', () => import('./commands/login.ts')),
+		logout: listed('access', 2, 'Remove the stored token', () => import('./commands/logout.ts')),
+		completion: listed('shell', 1, 'Complete commands with the tab key', () => import('./commands/completion.ts')),
 	},
 } satisfies CommandFile
+
+/** `order`: its position under the heading of the group in `svc --help`. */
+function listed(group: Group, order: number, summary: string, load: () => Promise<{ default: Command }>): TopCommand {
+	return { group, order, summary, load }
+}
