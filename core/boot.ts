@@ -30,6 +30,7 @@ import type { Logger } from './log/log.ts'
 import { guardHome } from './process/home-guard.ts'
 import { lockHome } from './process/lock.ts'
 import { removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
+import type { RuntimeFile } from './process/runtime-file.ts'
 import { refuseShared } from './process/shared-home.ts'
 import { openRedactor } from './redactor/redactor.ts'
 import { RunPool } from './runs/run-pool.ts'
@@ -67,10 +68,7 @@ export interface BootOptions {
 }
 
 /** A waiting gateway. */
-export interface Waiting {
-	/** As in the runtime file. */
-	url: string | null
-	legacy_url: string | null
+export interface Waiting extends Pick<RuntimeFile, 'url' | 'legacy_url'> {
 	/** The working gateway: its machine and process. */
 	holder: string
 }
@@ -310,6 +308,6 @@ function backupOf(home: string, config: Config): Omit<BackupRequest, 'snapshots'
 	return { home, folder, include_key, gateway_version: version, min_free_mib: config.store.min_free_mib }
 }
 
-function urlsOf(listeners: Listeners): { url: string | null; legacy_url: string | null } {
+function urlsOf(listeners: Listeners): Pick<RuntimeFile, 'url' | 'legacy_url'> {
 	return { url: listeners.url('main'), legacy_url: listeners.url('legacy') }
 }

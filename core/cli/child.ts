@@ -3,19 +3,16 @@ import { fork } from 'node:child_process'
 import type { ChildProcess, ForkOptions } from 'node:child_process'
 import { compileCache } from '../process/handover.mjs'
 
-export interface Child {
-	process: ChildProcess
-	/** How the process ended: `exit code 0`, or the name of the signal that killed it. Rejects if it could not be started. */
-	ended: Promise<string>
-}
-
-/** Starts a program and discards its output. `onMessage` gets what it sends by `sendToParent`; `signal` kills it. */
+/**
+ * Starts a program and discards its output. `onMessage` gets what it sends by `sendToParent`; `signal` kills it. `ended` says
+ * how the process ended: `exit code 0`, or the name of the signal that killed it. It rejects if the process could not be started.
+ */
 export function startChild<Message>(
 	program: URL,
 	args: string[],
 	options: Pick<ForkOptions, 'env' | 'signal' | 'serialization'>,
 	onMessage: (message: Message) => void,
-): Child {
+): { process: ChildProcess; ended: Promise<string> } {
 	const { promise: ended, resolve, reject } = Promise.withResolvers<string>()
 	const process = fork(program, args, {
 		...options,

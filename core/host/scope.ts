@@ -20,7 +20,6 @@ export class Scope {
 	readonly #resources: Resource[] = []
 	readonly #controller = new AbortController()
 	readonly signal: AbortSignal = this.#controller.signal
-	#released = false
 
 	/** In the order in which they were acquired. */
 	labels(): string[] {
@@ -28,7 +27,8 @@ export class Scope {
 	}
 
 	defer(release: () => unknown, label: string): void {
-		if (this.#released) throw new Error(`"${label}" was acquired after its plugin was released; check ctx.signal first`)
+		if (this.signal.aborted)
+			throw new Error(`"${label}" was acquired after its plugin was released; check ctx.signal first`)
 		this.#resources.push({ label, release })
 	}
 
@@ -40,7 +40,6 @@ export class Scope {
 
 	/** `deadlineMs` applies to each item separately. Returns one sentence for each failure. */
 	async release(deadlineMs: number): Promise<string[]> {
-		this.#released = true
 		this.#controller.abort(RELEASED)
 		const failures: string[] = []
 		for (let resource = this.#resources.pop(); resource; resource = this.#resources.pop()) {

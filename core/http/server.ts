@@ -204,7 +204,7 @@ function shapeError(request: Request, log: Logger, offAt: ServerOptions['offAt']
 	if (response instanceof Fault) return void (response.output = toBoom(response).output)
 	const status = response.output.statusCode
 	if (status >= 500) logFailure(request, response, log)
-	describe(response, codeOf(status))
+	describe(response, byStatus[status] ?? (status < 500 ? 'invalid_request' : 'internal'))
 	const clearer = clearerMessages[response.message] ?? tooLarge(response.message)
 	if (clearer !== undefined) response.output.payload.message = clearer
 	if (status === 404 && response.message === 'Not Found') {
@@ -286,8 +286,4 @@ const byStatus: Partial<Record<number, FaultCode>> = {
 	415: 'unsupported_media_type',
 	429: 'rate_limited',
 	503: 'unavailable',
-}
-
-function codeOf(status: number): FaultCode {
-	return byStatus[status] ?? (status < 500 ? 'invalid_request' : 'internal')
 }

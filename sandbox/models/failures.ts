@@ -147,7 +147,7 @@ type Kind = Pick<ModelFailure, 'code' | 'message' | 'retryable'>
 function classify(error: unknown, { provider }: ModelOrder): Kind {
 	if (error instanceof ModelError) return { code: error.code, message: error.message, retryable: error.retryable }
 	if (error instanceof ConnectionFailure) {
-		const advice = isRefused(error)
+		const advice = codesOf(error).includes('ECONNREFUSED')
 			? `; if the server is starting, raise startup_timeout_s of provider ${provider}`
 			: ''
 		return { code: 'model_unavailable', message: `${error.message}: ${causeOf(error)}${advice}`, retryable: true }
@@ -206,10 +206,6 @@ const NOT_CONNECTED = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREA
 function isUnreachable(error: unknown, status: number | undefined): boolean {
 	if (status !== undefined) return status >= 502 && status <= 504
 	return error instanceof ConnectionFailure && codesOf(error).some((code) => NOT_CONNECTED.test(code))
-}
-
-function isRefused(error: ConnectionFailure): boolean {
-	return codesOf(error).includes('ECONNREFUSED')
 }
 
 function codesOf(error: unknown): string[] {

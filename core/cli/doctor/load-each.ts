@@ -10,7 +10,7 @@ interface Loading extends Pick<CheckContext, 'env' | 'signal'> {
 	args: string[]
 	/** For each name, not counting the start of the process. */
 	limit_ms?: number
-	/** The problem of a name whose code ended the process or took too long. `how`: the value of `Child.ended`. */
+	/** The problem of a name whose code ended the process or took too long. `how`: as in `startChild`. */
 	problemOf(name: string, how: string, isLate: boolean): string
 }
 
