@@ -16,7 +16,7 @@ import type { Verify } from './oidc/access-tokens.ts'
 import type { Session, Sessions } from './oidc/sessions.ts'
 import { identityOf, noMatchingRule, permissionsFor, rulesFor } from './oidc/rules.ts'
 import { requestCounter } from './rate-limits.ts'
-import { rememberNotLocal } from './local-memo.ts'
+import { whyNotLocal } from './local.ts'
 import type { NotLocal } from './local.ts'
 import type { AuthViolation, ReportViolation } from './violations.ts'
 
@@ -41,7 +41,8 @@ export function callersOf(
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = networkCounter(FAILURES)
 	const countRequest = requestCounter()
-	const notLocalOf = rememberNotLocal({ allowedHosts: allowed_hosts, corsOrigins: cors_origins })
+	const notLocalOf = (request: IncomingMessage, changes: boolean): NotLocal | null =>
+		whyNotLocal(request, { allowedHosts: allowed_hosts, corsOrigins: cors_origins, changes })
 
 	/**
 	 * Only failures are counted and only failures are refused: 256 random bits cannot be guessed, and all clients behind a proxy
