@@ -1,29 +1,24 @@
 /** Accepts a message that starts a run: immediately, or later if files of it or of an earlier message in the chat are loading. */
 import { isFault } from '../../../core/errors.ts'
-import type { Context } from '../../../core/plugin.ts'
 import { newId, now } from '../../../core/util/ids.ts'
 import type { View } from '../../../core/redactor/redactor.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel } from '../parts.ts'
+import type { DialogueDeps } from './deps.ts'
 import { FILES } from './files.ts'
-import type { FollowedRuns } from './followed.ts'
-import type { Marks } from './marks.ts'
 import type { PendingMessages } from './pending.ts'
 import { PENDING_LIMIT } from './place.ts'
 import { quotedText } from './quoted.ts'
 import { startRun } from './start-run.ts'
-import type { RunStart, StartDeps } from './start-run.ts'
+import type { RunStart } from './start-run.ts'
 import { texts } from './texts.ts'
-
-export interface AcceptDeps extends StartDeps {
-	ctx: Pick<Context, 'use' | 'redactor'>
-	marks: Pick<Marks, 'isKnown' | 'ops' | 'accepted'>
-	pending: Pick<PendingMessages, 'add' | 'count' | 'hasRoom' | 'inChat'>
-	runs: Pick<FollowedRuns, 'start' | 'count' | 'isBusy'>
-}
 
 interface Accepted extends Omit<RunStart, 'attachments' | 'also'> {
 	message: IncomingMessage
+}
+
+export interface AcceptDeps extends DialogueDeps {
+	pending: PendingMessages
 }
 
 /** The message was accepted by another call. */

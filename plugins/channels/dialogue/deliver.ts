@@ -1,17 +1,16 @@
 /** Sends the questions and the answer of a run to its chat. Each part is sent once, even if the gateway crashes at any point. */
 import { now } from '../../../core/util/ids.ts'
 import type { RunRecord } from '../../runs/contract.ts'
+import type { DialogueDeps } from './deps.ts'
 import type { FollowedRun } from './followed.ts'
 import type { Reply } from './records.ts'
 import { boundTo } from './place.ts'
-import type { PlaceDeps } from './place.ts'
 import { Gone, openReply } from './reply.ts'
 import { reportUndelivered } from './report.ts'
 import { sendDue } from './send-due.ts'
 import type { DueText } from './send-due.ts'
 import { closeFence } from './split.ts'
 import { NOTHING_TO_SAY, texts, withNewlines } from './texts.ts'
-import type { SendDeps } from './transmit.ts'
 import { addToConversation, isRepeatedFailure, removeFromConversation } from './unasked.ts'
 
 const ANSWER_AGE_MS = 24 * 3_600_000
@@ -25,7 +24,7 @@ interface Due extends Omit<DueText, 'text'> {
 }
 
 /** Sends everything that is due now. Settles once it was sent or cannot be sent. Returns true if nothing more will be due for the run. */
-export async function deliver(deps: SendDeps & PlaceDeps, run: FollowedRun): Promise<boolean> {
+export async function deliver(deps: DialogueDeps, run: FollowedRun): Promise<boolean> {
 	const { ctx } = deps
 	for (;;) {
 		ctx.signal.throwIfAborted()
@@ -68,7 +67,7 @@ export async function deliver(deps: SendDeps & PlaceDeps, run: FollowedRun): Pro
 
 /** Undefined if the run continues without an unsent question. */
 async function whatIsDue(
-	{ ctx, registry }: Pick<SendDeps & PlaceDeps, 'ctx' | 'registry'>,
+	{ ctx, registry }: DialogueDeps,
 	reply: Reply,
 	followed: FollowedRun,
 ): Promise<Due | undefined> {

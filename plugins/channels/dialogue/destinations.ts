@@ -3,8 +3,8 @@ import { now } from '../../../core/util/ids.ts'
 import type { Destinations, RunRecord } from '../../runs/contract.ts'
 import { invalidField } from '../../shared/invalid-field.ts'
 import type { FollowedRun } from './followed.ts'
+import type { DialogueDeps } from './deps.ts'
 import { boundTo, hasRoom, pendingOp, placeOf } from './place.ts'
-import type { PlaceDeps } from './place.ts'
 import { keys } from './records.ts'
 import type { ConversationChat, Reply } from './records.ts'
 import { texts } from './texts.ts'
@@ -13,7 +13,7 @@ import { texts } from './texts.ts'
 const DEPTH_LIMIT = 8
 
 /** `catchUp` is called with a run that may already have ended. */
-export function destinationsOf(deps: PlaceDeps, catchUp: (run: FollowedRun) => Promise<unknown>): Destinations {
+export function destinationsOf(deps: DialogueDeps, catchUp: (run: FollowedRun) => Promise<unknown>): Destinations {
 	const { ctx, registry, runs, sessions } = deps
 	const { store } = ctx
 	return {

@@ -1,32 +1,23 @@
 /** Handles an incoming message. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
-import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
+import type { AgentRef, QuestionText } from '../../../core/plugin.ts'
 import { causedBy } from '../../../core/util/context.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel } from '../parts.ts'
-import type { Registry } from '../registry.ts'
 import type { OpenQuestion } from '../../runs/contract.ts'
 import { accept, KnownMessage } from './accept.ts'
+import type { AcceptDeps } from './accept.ts'
 import { compactText, contextText, modelText, usageText } from './command-answers.ts'
 import { commandIn } from './commands.ts'
 import type { Command } from './commands.ts'
-import type { FollowedRun, FollowedRuns } from './followed.ts'
-import type { Marks } from './marks.ts'
+import type { FollowedRun } from './followed.ts'
 import type { Notices } from './notices.ts'
-import type { PendingMessages } from './pending.ts'
 import type { Reply } from './records.ts'
-import type { ChatSessions } from './sessions.ts'
 import { texts } from './texts.ts'
 
-export interface IntakeDeps {
-	ctx: Pick<Context, 'use' | 'find' | 'emit' | 'log' | 'signal' | 'redactor'>
-	registry: Registry
-	marks: Marks
-	runs: FollowedRuns
+export interface IntakeDeps extends AcceptDeps {
 	notices: Notices
-	sessions: ChatSessions
-	pending: PendingMessages
 	/** Sends the open question of a run again if its chat did not receive it. */
 	resendQuestion(run: FollowedRun): void
 }

@@ -6,17 +6,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
-import type { Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Entry as StoreEntry, Op } from '../../../core/store/ports.ts'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { ChatRef } from '../adapter.ts'
-import type { Registry } from '../registry.ts'
 import { chatKey } from './chat-queues.ts'
 import { Counts } from '../../../core/util/counts.ts'
+import type { DialogueDeps } from './deps.ts'
 import { loadFiles } from './files.ts'
-import type { FollowedRuns } from './followed.ts'
-import type { Platforms } from './platforms.ts'
 import type { Notices } from './notices.ts'
 import { keys } from './records.ts'
 import type { PendingMessage } from './records.ts'
@@ -24,14 +21,6 @@ import { startRun } from './start-run.ts'
 import { texts } from './texts.ts'
 
 export type PendingMessages = ReturnType<typeof openPending>
-
-export interface PendingDeps {
-	ctx: Pick<Context, 'store' | 'use' | 'log' | 'signal'>
-	registry: Pick<Registry, 'bound'>
-	runs: Pick<FollowedRuns, 'start' | 'idle'>
-	notices: Pick<Notices, 'say'>
-	platforms: Pick<Platforms, 'open'>
-}
 
 /** The part of a pending message that is kept in memory. */
 interface QueuedMessage extends Pick<
@@ -55,7 +44,7 @@ const WAIT_MS = 120_000
 /** Delay before a failed start is retried, such as while the store was unavailable. */
 const RETRY_MS = 5_000
 
-export function openPending(deps: PendingDeps) {
+export function openPending(deps: Omit<DialogueDeps, 'pace' | 'marks' | 'sessions'> & { notices: Notices }) {
 	const { ctx } = deps
 	const { store, log, signal } = ctx
 	/** By chat, oldest first. */

@@ -1,31 +1,20 @@
 /** Chats as targets of results and of messages that callers send. */
-import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { AgentRef } from '../../../core/plugin.ts'
 import type { Op } from '../../../core/store/ports.ts'
 import type { Destination } from '../../runs/contract.ts'
 import type { BoundChat } from '../parts.ts'
-import type { Registry } from '../registry.ts'
-import type { FollowedRuns } from './followed.ts'
-import type { Marks } from './marks.ts'
+import type { DialogueDeps } from './deps.ts'
 import { keys, newReply } from './records.ts'
 import type { ConversationChat, Reply } from './records.ts'
-import type { ChatSessions } from './sessions.ts'
 
 export type ChatPlace = Pick<Reply, 'channel_id' | 'chat'>
-
-export interface PlaceDeps {
-	ctx: Pick<Context, 'store' | 'use' | 'extensions'>
-	registry: Registry
-	marks: Pick<Marks, 'kindOf' | 'within'>
-	runs: Pick<FollowedRuns, 'follow' | 'count'>
-	sessions: Pick<ChatSessions, 'current'>
-}
 
 /** Limit of pending messages and answers of one channel, including the runs that work on them. */
 export const PENDING_LIMIT = 5_000
 
 /** Undefined for `none`. */
 export async function placeOf(
-	{ marks, registry }: PlaceDeps,
+	{ marks, registry }: DialogueDeps,
 	{ deliver, origin }: Destination,
 ): Promise<ChatPlace | undefined> {
 	if (deliver === 'origin') return origin as unknown as ChatPlace | undefined
@@ -36,7 +25,7 @@ export async function placeOf(
 
 /** The chat of a conversation of this agent, or of a binding whose chat has no messages yet. */
 export async function placeOfConversation(
-	deps: PlaceDeps,
+	deps: DialogueDeps,
 	agent: AgentRef,
 	conversation: string,
 ): Promise<ChatPlace | undefined> {
@@ -52,7 +41,7 @@ export async function placeOfConversation(
 
 /** The binding of the chat, if the chat is bound to this agent. */
 export async function boundTo(
-	{ registry, marks }: Pick<PlaceDeps, 'registry' | 'marks'>,
+	{ registry, marks }: DialogueDeps,
 	{ uid }: Pick<AgentRef, 'uid'>,
 	{ channel_id, chat }: ChatPlace,
 ): Promise<BoundChat | undefined> {
@@ -60,7 +49,7 @@ export async function boundTo(
 	return bound?.agent.uid === uid ? bound : undefined
 }
 
-export function hasRoom({ runs }: PlaceDeps, { channel_id }: ChatPlace): boolean {
+export function hasRoom({ runs }: DialogueDeps, { channel_id }: ChatPlace): boolean {
 	return runs.count(channel_id) < PENDING_LIMIT
 }
 
@@ -75,6 +64,6 @@ export function pendingOp(
 	return { key: keys.reply(uid, channel_id, run_id), value, expect: null }
 }
 
-async function placeIn(marks: PlaceDeps['marks'], channel_id: string, chat_id: string): Promise<ChatPlace> {
+async function placeIn(marks: DialogueDeps['marks'], channel_id: string, chat_id: string): Promise<ChatPlace> {
 	return { channel_id, chat: { id: chat_id, kind: await marks.kindOf(channel_id, chat_id) } }
 }

@@ -2,11 +2,11 @@
 import { Fault } from '../../../core/errors.ts'
 import { tryLater } from '../../shared/try-later.ts'
 import type { Channels } from '../contract.ts'
+import type { DialogueDeps } from './deps.ts'
 import { boundTo, hasRoom, pendingOp, placeOfConversation } from './place.ts'
-import type { PlaceDeps } from './place.ts'
 
 /** See `Channels.say`. */
-export function sayIn(deps: PlaceDeps): Channels['say'] {
+export function sayIn(deps: DialogueDeps): Channels['say'] {
 	const { ctx, sessions } = deps
 	return async (agent, conversation, content, key) => {
 		const place = await placeOfConversation(deps, agent, conversation)

@@ -1,9 +1,9 @@
 /** Starts the run of a message. */
-import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { AgentRef } from '../../../core/plugin.ts'
 import type { Attachment } from '../../../core/protocol.ts'
 import type { Op } from '../../../core/store/ports.ts'
 import { now } from '../../../core/util/ids.ts'
-import type { FollowedRuns } from './followed.ts'
+import type { DialogueDeps } from './deps.ts'
 import { keys, newReply } from './records.ts'
 import type { PendingMessage, Reply, ConversationChat } from './records.ts'
 
@@ -19,14 +19,9 @@ export interface RunStart extends Pick<PendingMessage, 'conversation' | 'channel
 	also(): Promise<Op[]>
 }
 
-export interface StartDeps {
-	ctx: Pick<Context, 'use'>
-	runs: Pick<FollowedRuns, 'start'>
-}
-
 /** Commits the run, the pending answer and `also` together. Throws what `Runs.start` throws. */
 export async function startRun(
-	{ ctx, runs }: StartDeps,
+	{ ctx, runs }: Pick<DialogueDeps, 'ctx' | 'runs'>,
 	{ agent, channel_id, chat, message_id, merged = [], conversation, also, ...start }: RunStart,
 ): Promise<void> {
 	const writesOf = async (run_id: string, follow: (reply: Reply) => void): Promise<Op[]> => {

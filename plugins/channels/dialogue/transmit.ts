@@ -5,11 +5,10 @@
  * message is sent again with the same nonce.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Context } from '../../../core/plugin.ts'
 import type { ChatKind, ChatRef, Format, OutgoingMessage } from '../adapter.ts'
-import type { ConnectedChannel, Platforms } from './platforms.ts'
+import type { DialogueDeps } from './deps.ts'
+import type { ConnectedChannel } from './platforms.ts'
 import { markOf } from './mark.ts'
-import type { Pace } from './pace.ts'
 import { nextPart } from './part.ts'
 import type { Attempt, Preview } from './records.ts'
 import type { MessagePart, SplitPosition } from './split.ts'
@@ -54,11 +53,7 @@ export type SendOutcome =
 
 export type Failure = Exclude<SendOutcome, { status: 'sent' } | { status: 'nothing' }>
 
-export interface SendDeps {
-	ctx: Context
-	platforms: Platforms
-	pace: Pace
-}
+export type SendDeps = Pick<DialogueDeps, 'ctx' | 'platforms' | 'pace'>
 
 const FIRST_DELAY_MS = 500
 const MAX_DELAY_MS = 60_000

@@ -2,7 +2,7 @@
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { RunRecord } from '../../runs/contract.ts'
 import type { BoundChat } from '../parts.ts'
-import type { PlaceDeps } from './place.ts'
+import type { DialogueDeps } from './deps.ts'
 import { keys } from './records.ts'
 import type { Reply } from './records.ts'
 import { Gone } from './reply.ts'
@@ -17,7 +17,7 @@ const DATE_LENGTH = '2030-01-31'.length
  * stored reply.
  */
 export async function addToConversation(
-	{ ctx, sessions }: Pick<PlaceDeps, 'ctx' | 'sessions'>,
+	{ ctx, sessions }: DialogueDeps,
 	bound: BoundChat,
 	reply: Reply,
 	content: string,

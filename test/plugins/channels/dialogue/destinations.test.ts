@@ -1,6 +1,6 @@
 import t from 'tap'
 import { destinationsOf } from '../../../../plugins/channels/dialogue/destinations.ts'
-import type { PlaceDeps } from '../../../../plugins/channels/dialogue/place.ts'
+import type { DialogueDeps } from '../../../../plugins/channels/dialogue/deps.ts'
 import type { Destination } from '../../../../plugins/runs/contract.ts'
 
 const ada = { name: 'ada', uid: 'u1' }
@@ -14,7 +14,7 @@ function open(pending: number) {
 		marks: { kindOf: async () => 'private', within: async () => [] },
 		sessions: { current: async () => 'channel:b1' },
 		runs: { count: () => pending },
-	} as unknown as PlaceDeps
+	} as unknown as DialogueDeps
 	return destinationsOf(deps, async () => {}).open(ada, destination, 'heartbeat:h1')
 }
 
