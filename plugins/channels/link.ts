@@ -68,16 +68,8 @@ export function openLink(options: LinkOptions): { link: Link; end(): void } {
 				check()
 				return dialogue.chats(channel.id)
 			},
-			receive(message) {
-				const accepted = receive(message)
-				accepted.catch(() => {}) // an adapter may ignore the error: the platform delivers the message again
-				return accepted
-			},
-			advance(cursor) {
-				const stored = advance(cursor)
-				stored.catch(() => {}) // an adapter may ignore the error: only the position is lost
-				return stored
-			},
+			receive: (message) => mayBeIgnored(receive(message)),
+			advance: (cursor) => mayBeIgnored(advance(cursor)),
 			status(status, error) {
 				if (signal.aborted || (status !== 'connected' && status !== 'reconnecting')) return
 				options.status(status, error === undefined ? null : String(error))
@@ -89,6 +81,12 @@ export function openLink(options: LinkOptions): { link: Link; end(): void } {
 		},
 		end: () => ending.abort(),
 	}
+}
+
+/** An adapter may ignore the error: the platform delivers the message again, or only the position is lost. */
+function mayBeIgnored(work: Promise<void>): Promise<void> {
+	work.catch(() => {})
+	return work
 }
 
 function errorOf(

@@ -2,13 +2,12 @@
 import { isFault } from '../../../core/errors.ts'
 import { newId, now } from '../../../core/util/ids.ts'
 import type { View } from '../../../core/redactor/redactor.ts'
-import type { IncomingMessage } from '../adapter.ts'
+import type { IncomingMessage, QuotedMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel } from '../parts.ts'
 import type { DialogueDeps } from './deps.ts'
 import { FILES } from './files.ts'
 import type { PendingMessages } from './pending.ts'
 import { PENDING_LIMIT } from './place.ts'
-import { quotedText } from './quoted.ts'
 import { startRun } from './start-run.ts'
 import type { RunStart } from './start-run.ts'
 import { texts } from './texts.ts'
@@ -16,6 +15,11 @@ import { texts } from './texts.ts'
 interface Accepted extends Omit<RunStart, 'attachments' | 'also'> {
 	message: IncomingMessage
 }
+
+/** Limit of the quote of a replied-to message, in characters. */
+const QUOTE_LIMIT = 500
+/** For a message of the bot, which is already in the conversation: enough to recognize it. */
+const OWN_QUOTE_LIMIT = 200
 
 export interface AcceptDeps extends DialogueDeps {
 	pending: PendingMessages
@@ -116,4 +120,13 @@ function promptOf({ text, chat, sender, attachment, attachments, quoted }: Incom
 	if (chat.kind === 'group') lines.unshift(texts.sender(sender))
 	if (attachment && !attachments) lines.push(texts.attachment(attachment))
 	return lines.join('\n\n')
+}
+
+/** One line, which the quoted text cannot break out of. Undefined without text. Redacts before cutting, since a cut could leave part of a secret. */
+function quotedText({ text, sender, own = false }: QuotedMessage, redactor: View): string | undefined {
+	const whole = text.trim()
+	if (whole === '') return undefined
+	const { text: shown, dropped } = redactor.cut(whole, own ? OWN_QUOTE_LIMIT : QUOTE_LIMIT, 'record')
+	const begin = dropped > 0 ? `${shown.replace(/[\ud800-\udbff]$/, '')}…` : shown
+	return texts.quoted({ text: begin, sender: sender ?? '', own })
 }
