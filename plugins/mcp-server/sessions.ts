@@ -1,7 +1,6 @@
 /** Opens sessions, finds them for their owners, and ends them. */
 import { isDeepStrictEqual } from 'node:util'
 import { Fault } from '../../core/errors.ts'
-import { once } from '../shared/once.ts'
 import { openRefresher } from '../shared/refresher.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { AgentLimit } from '../shared/agent-limit.ts'
@@ -13,8 +12,6 @@ import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './cont
 import { keptSessions } from './kept-sessions.ts'
 import type { EarlierSession, McpSession } from './session.ts'
 
-/** Loaded with the first session, since the official SDK takes about 150 ms and 20 MB. */
-const loadSession = once(() => import('./session.ts'))
 const RETRY_AFTER_S = 5
 /** Events that may change the list of prompts, and the minimum time between two notifications about it. */
 const PROMPT_EVENTS = ['skill.approved', 'skill.removed', 'security.violation', 'agent.deleted']
@@ -122,7 +119,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 		const opening = { owner }
 		this.#opening.add(opening)
 		try {
-			const { McpSession } = await loadSession()
+			// Loaded with the first session, since the official SDK takes about 150 ms and 20 MB.
+			const { McpSession } = await import('./session.ts')
 			const hooks = {
 				initialized: () => {
 					if (this.#ctx.signal.aborted) return session.end() // nothing else would end it

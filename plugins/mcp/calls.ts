@@ -9,7 +9,6 @@ import { openCallTimer } from './call-timer.ts'
 import type { CallTimer } from './call-timer.ts'
 import { filesOfResult, textOfResult } from './results.ts'
 import type { Sample, Sampled, SamplingRequest } from './sampling.ts'
-import { loadSdk } from './sdk.ts'
 
 export interface CallsOptions {
 	server: string
@@ -66,7 +65,7 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 	}
 
 	const request = async (tool: string, args: Record<string, unknown>, signal: AbortSignal, call: Call) => {
-		const sdk = await loadSdk()
+		const { isAnswer, requiredVisits, statusOfError } = await import('./session.ts')
 		let isRenewed = false
 		let isVisited = false
 		for (;;) {
@@ -75,13 +74,13 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 				return await link.session.callTool(tool, args, { signal, onprogress: () => call.timer.progress() })
 			} catch (error) {
 				if (signal.aborted) throw error
-				const status = sdk.statusOfError(error) ?? 0
+				const status = statusOfError(error) ?? 0
 				const loginReason = needsLogin()
 				if (loginReason !== null && (status === 401 || status === 403)) {
 					if (status === 401) link.end('it needs a login')
 					throw new Fault('mcp_unavailable', loginReason)
 				}
-				const visits = sdk.requiredVisits(error).slice(0, VISITS)
+				const visits = requiredVisits(error).slice(0, VISITS)
 				if (visits.length > 0 && !isVisited) {
 					isVisited = true
 					if (await visit(visits, call)) continue
@@ -93,7 +92,7 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 					await link.ended
 					continue
 				}
-				if (!sdk.isAnswer(error)) void link.check()
+				if (!isAnswer(error)) void link.check()
 				throw error
 			}
 		}
@@ -136,8 +135,8 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 				if (late.signal.aborted)
 					throw new Fault('mcp_timeout', `${about} returned no result within ${late.signal.reason}`)
 				const message = scrub(messageOf(error)).slice(0, MESSAGE_LIMIT)
-				const sdk = await loadSdk()
-				if (sdk.isAnswer(error)) throw new Fault('mcp_failed', `${about} failed: ${message}`, { cause: error })
+				const { isAnswer } = await import('./session.ts')
+				if (isAnswer(error)) throw new Fault('mcp_failed', `${about} failed: ${message}`, { cause: error })
 				const why = whyLost() || message.replace(/^MCP error -?\d+: /, '')
 				throw new Fault('mcp_failed', `${about} was interrupted (${why}); its outcome is unknown`, { cause: error })
 			} finally {

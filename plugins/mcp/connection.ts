@@ -27,7 +27,6 @@ import { compare, offered } from './pins.ts'
 import type { Pins } from './pins.ts'
 import type { McpRecord, Records } from './records.ts'
 import type { Sample } from './sampling.ts'
-import { loadSdk } from './sdk.ts'
 import { openTail } from './tail.ts'
 import type { TargetServices } from './target.ts'
 
@@ -458,8 +457,8 @@ export class ServerConnection {
 async function isPermanent(error: unknown, wasReached: boolean): Promise<boolean> {
 	if (isFault(error, 'vault_denied', 'vault_locked', 'address_refused', 'forbidden', 'invalid_request')) return true
 	if (isFault(error, 'mcp_failed')) return true // the program cannot be started, or the server supports other revisions only
-	const sdk = await loadSdk()
-	const status = sdk.statusOfError(error) ?? 0
+	const { statusOfError } = await import('./session.ts')
+	const status = statusOfError(error) ?? 0
 	return [401, 403, 410].includes(status) || (!wasReached && [404, 405].includes(status))
 }
 

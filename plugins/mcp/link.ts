@@ -3,7 +3,6 @@ import { messageOf } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Hooks, Session } from './session.ts'
 import type { McpRecord } from './records.ts'
-import { loadSdk } from './sdk.ts'
 import type { Tail } from './tail.ts'
 import { openTarget } from './target.ts'
 import type { Opened, TargetServices } from './target.ts'
@@ -47,8 +46,8 @@ export async function openLink(options: LinkOptions) {
 	if (signal.aborted) kill()
 	options.opened(opened)
 	try {
-		const sdk = await loadSdk()
-		session = await sdk.openSession(
+		const { openSession } = await import('./session.ts') // loads the MCP SDK
+		session = await openSession(
 			opened.target,
 			{
 				...options.hooks,
