@@ -1,11 +1,30 @@
 /** Waits for the run of a tool call. */
+import type { LoggingLevel } from '@modelcontextprotocol/sdk/types.js'
+import type { EventEnvelope } from '../../core/store/ports.ts'
 import type { Exchange, RunListener, Runs } from '../runs/contract.ts'
 import type { McpCall, McpContext } from './call.ts'
-import { notificationOf } from './notification.ts'
 import type { RunState } from './views.ts'
 
 /** By default, clients give up after a minute without progress. */
 const PROGRESS_EVERY_MS = 10_000
+
+interface RunNotification {
+	message: string
+	/** For the client's log. */
+	level: LoggingLevel
+	/** Whether it is sent as progress too. */
+	isProgress: boolean
+}
+
+/** Events that are sent as progress, in addition to calls of tools. */
+const progress = new Map<string, [message: string, level: LoggingLevel]>([
+	['run.queued', ['waiting for an earlier run of the conversation', 'info']],
+	['model.queued', ["waiting for other calls to the model's provider", 'info']],
+	['model.request', ['thinking', 'debug']],
+	['model.retry', ['the model did not answer; retrying', 'warning']],
+	['model.fallback', ['the model did not answer; retrying', 'warning']],
+	['question.asked', ['asking a question', 'notice']],
+])
 
 /**
  * Waits for a run that `begin` starts or follows, until it ends, or asks a question that the client does not answer, or
@@ -56,4 +75,30 @@ export async function follow(
 export async function stateOf(runs: Runs, run_id: string): Promise<RunState> {
 	const run = await runs.get(run_id)
 	return { run, asked: await runs.asked(run) }
+}
+
+/** The notification of an event, without arguments, results or texts of tools. Undefined if the client need not know. */
+function notificationOf({ event_type, payload }: EventEnvelope): RunNotification | undefined {
+	const log = (message: string, level: LoggingLevel): RunNotification => ({ message, level, isProgress: false })
+	switch (event_type) {
+		case 'run.completed':
+			return log('completed', 'info')
+		case 'run.stopped':
+			return log('stopped', 'notice')
+		case 'run.failed':
+			return log(`failed: ${String(payload.code)}`, 'error')
+		case 'primitive.failed':
+		case 'skill.failed':
+		case 'mcp.failed':
+			return log(`${toolIn(payload) ?? 'a tool'} failed: ${String(payload.code)}`, 'warning')
+	}
+	const call = typeof payload.arguments === 'string' ? `calling ${toolIn(payload) ?? event_type}` : undefined
+	const [message = call, level = 'info'] = progress.get(event_type) ?? []
+	return message === undefined ? undefined : { message, level, isProgress: true }
+}
+
+/** The tool of an event about a tool call. All types of such events have the same fields. */
+function toolIn({ skill, primitive, server, tool }: Record<string, unknown>): string | undefined {
+	if (typeof server === 'string' && typeof tool === 'string') return `${tool} of ${server}`
+	return [skill, primitive, tool].find((name) => typeof name === 'string')
 }
