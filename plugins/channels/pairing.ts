@@ -6,8 +6,8 @@ import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { change } from '../../core/store/change.ts'
 import { invalidField } from '../shared/invalid-field.ts'
+import { once } from '../shared/once.ts'
 import { tryLater } from '../shared/try-later.ts'
-import { openAttempts } from './attempts.ts'
 import type { Bindings } from './bindings.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from './codes.ts'
 import type { OpenCode } from './codes.ts'
@@ -23,6 +23,11 @@ type PairingContext = Pick<Context, 'store' | 'use' | 'emit'>
 const WAITING_LIMIT = 100
 const USED_LIMIT = 1_000
 const SHOWN_LIMIT = 200
+/** Wrong codes are counted for this time. */
+const WINDOW_S = 60
+const CALLER_ATTEMPTS = 5
+const TOTAL_ATTEMPTS = 100
+const ALL = 'all'
 
 export function pairingOf({ store, use, emit }: PairingContext, directory: Directory, bindings: Bindings) {
 	const attempts = openAttempts()
@@ -150,4 +155,33 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 /** The same error for every reason, so that it reveals nothing. */
 function invalidCode(): Fault {
 	return new Fault('pairing_invalid', 'this pairing code is wrong, used or expired; the bot gives the chat a new one')
+}
+
+/** Limits wrong codes per caller, and in total, since a caller may have many tokens. */
+function openAttempts() {
+	// Loaded with the first code, so that an idle gateway does not load it.
+	const limiters = once(async () => {
+		const { RateLimiterMemory } = await import('rate-limiter-flexible')
+		return {
+			own: new RateLimiterMemory({ points: CALLER_ATTEMPTS, duration: WINDOW_S }),
+			all: new RateLimiterMemory({ points: TOTAL_ATTEMPTS, duration: WINDOW_S }),
+		}
+	})
+	return {
+		/** Throws `rate_limited` after too many wrong codes, even for a correct one. */
+		async check(caller: string): Promise<void> {
+			const { own, all } = await limiters()
+			for (const count of [await own.get(caller), await all.get(ALL)]) {
+				if (!count || count.remainingPoints > 0) continue
+				const seconds = Math.max(1, Math.ceil(count.msBeforeNext / 1000))
+				throw tryLater('rate_limited', `too many wrong pairing codes; wait ${seconds} s before you try again`, seconds)
+			}
+		},
+		/** Counts a wrong code; call it only after `check`. Returns true if the caller has no attempts left for now. */
+		async failed(caller: string): Promise<boolean> {
+			const { own, all } = await limiters()
+			await all.consume(ALL)
+			return (await own.consume(caller)).remainingPoints === 0
+		},
+	}
 }

@@ -1,6 +1,7 @@
-/** Finds processes of this machine in /proc, and sends signals to them. Finds nothing on a system without /proc. */
+/** Finds processes of this machine in /proc, and signals or kills them. Finds nothing on a system without /proc. */
 import { readFileSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 
 /** Identifies a process uniquely, even if its pid is reused. */
 export interface ProcessMark {
@@ -21,6 +22,9 @@ export interface RunningProcess {
 /** This variable has a unique value in the environment of each server's process. Its descendants inherit it. */
 export const VARIABLE = 'SVC_MCP_PROCESS'
 const PARALLEL = 16
+/** More than one, since these processes may start others during the search. */
+const SWEEPS = 3
+const PAUSE_MS = 20
 
 /** Undefined if the process has ended, or without /proc. */
 export function markOf(pid: number): ProcessMark | undefined {
@@ -74,7 +78,7 @@ export function signalGroup(group: number, name: NodeJS.Signals | 0): boolean {
 }
 
 /** False if there is no process to signal. */
-export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+function signal(pid: number, name: NodeJS.Signals | 0): boolean {
 	try {
 		process.kill(pid, name)
 		return true
@@ -87,4 +91,30 @@ let boot: string | undefined
 
 function bootId(): string {
 	return (boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim())
+}
+
+/** Kills every process that has one of the marks, even if it has left its group, as browsers do. */
+export async function sweep(marks: { has(mark: string): boolean }): Promise<void> {
+	for (let round = 0; round < SWEEPS; round++) {
+		const found = (await findMarked()).filter((one) => marks.has(one.mark))
+		if (found.length === 0) return
+		for (const { pid } of found) signal(pid, 'SIGKILL')
+		await pause(PAUSE_MS)
+	}
+}
+
+/** The same for many callers: one scan of the machine's processes serves all calls that were made before it started. */
+export function sharedSweep(): (mark: string) => Promise<void> {
+	let waiting = new Set<string>()
+	let next: Promise<void> | undefined
+	let current: Promise<void> = Promise.resolve()
+	return (mark) => {
+		waiting.add(mark)
+		return (next ??= current.then(() => {
+			const marks = waiting
+			waiting = new Set()
+			next = undefined
+			return (current = sweep(marks))
+		}))
+	}
 }

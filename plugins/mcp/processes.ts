@@ -14,9 +14,8 @@ import { isAbsolute, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
-import { VARIABLE, markOf, signalGroup } from './process-table.ts'
+import { VARIABLE, markOf, sharedSweep, signalGroup } from './process-table.ts'
 import { reap } from './reap.ts'
-import { sharedSweep } from './sweep.ts'
 
 interface ProcessOrder {
 	command: string

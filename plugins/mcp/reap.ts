@@ -2,9 +2,8 @@
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '../../core/log/log.ts'
-import { findMarked, isRunning, signalGroup } from './process-table.ts'
+import { findMarked, isRunning, signalGroup, sweep } from './process-table.ts'
 import type { RunningProcess, ProcessMark } from './process-table.ts'
-import { sweep } from './sweep.ts'
 
 /** `folder`: the home's `run/mcp`, with a file for each process that was not ended. */
 export async function reap(folder: string, log: Logger): Promise<void> {

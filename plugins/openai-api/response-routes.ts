@@ -9,7 +9,6 @@ import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { runRoute, commonOptions } from './route-options.ts'
 import { callerOf, ownerOf } from './conversations.ts'
 import { textFormat } from './form.ts'
-import { include } from './include.ts'
 import { input } from './items.ts'
 import { itemPage, itemsOf, itemsQuery } from './input-items.ts'
 import type { ItemsQuery } from './input-items.ts'
@@ -22,6 +21,26 @@ import { streamAnswer, waitForAnswer } from './serve.ts'
 import { setIgnoredHeader, tools } from './tools.ts'
 import { deleteResponse, missing, readResponse, writeEnd } from './stored.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
+
+/** Additions to items that this API never returns: calls of a provider's tools, reasoning, images. */
+const withoutEffect: ReadonlySet<unknown> = new Set([
+	'code_interpreter_call.outputs',
+	'computer_call_output.output.image_url',
+	'file_search_call.results',
+	'message.input_image.image_url',
+	'reasoning.encrypted_content',
+	'web_search_call.action.sources',
+	'web_search_call.results',
+])
+
+/** Client libraries send some of these by default, such as the sources of a web search. */
+const include = Joi.any()
+	.custom((value: unknown, helpers) =>
+		value === null || [value].flat().every((name) => withoutEffect.has(name))
+			? value
+			: helpers.message({ custom: '{#label} contains data that agents do not return; leave it out' }),
+	)
+	.description('No effect: the output has none of the items concerned. Log probabilities are refused.')
 
 const payload = Joi.object({
 	model: model.required(),

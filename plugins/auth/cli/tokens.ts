@@ -1,7 +1,7 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import { expiryOf } from './expiry.ts'
+import { durationIn } from '../../../core/util/duration.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { NewToken, Token } from '../contract.ts'
 
@@ -127,4 +127,18 @@ function limitsOf({ requestsPerMinute, streams, runsPerDay, tokensPerDay, costPe
 
 function splitAtCommas(values: readonly string[]): string[] {
 	return [...new Set(values.flatMap((text) => text.split(',')).filter((text) => text !== ''))]
+}
+
+/** When a token expires: a duration from now such as `30d`, or a point in time, which the gateway validates. */
+function expiryOf(text: string, now = Date.now()): string {
+	const end = new Date(now + durationIn(text, 'mhdw'))
+	if (Number.isNaN(end.getTime())) {
+		if (/^\d{4}-/.test(text)) return text
+		throw new CliError(
+			'usage',
+			'--ttl must be a number with m, h, d or w, such as 30d, or a time: 2030-01-31T12:00:00Z',
+		)
+	}
+	if (end.getTime() === now) throw new CliError('usage', '--ttl must be greater than 0')
+	return end.toISOString()
 }

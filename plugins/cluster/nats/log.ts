@@ -2,7 +2,9 @@ import type { Logger } from '../../../core/log/log.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { appendBy, fenced } from '../../../core/store/events.ts'
 import type { AppendOnce } from '../../../core/store/events.ts'
-import type { Cursor, EventLog, LogEntry } from '../../../core/store/ports.ts'
+import { pageOf } from '../../../core/store/log-page.ts'
+import type { PageRecord, PageRequest } from '../../../core/store/log-page.ts'
+import type { Cursor, EventLog, LogEntry, LogPage } from '../../../core/store/ports.ts'
 import { LogListeners } from '../../../core/store/watchers.ts'
 import type { Client } from './client.ts'
 import { readJournal } from './journal.ts'
@@ -10,7 +12,6 @@ import type { Lease } from './lease.ts'
 import type { OrderedWriter } from './ordered-writer.ts'
 import { findEvent } from './log-find.ts'
 import { pruneLog } from './log-prune.ts'
-import { readPage } from './log-read.ts'
 import { encodeRecord, positionAt, recordOf, seqOf } from './log-record.ts'
 import { runSubject } from './log-source.ts'
 import type { LogSource } from './log-source.ts'
@@ -35,6 +36,8 @@ export interface LogOptions {
 const cachedRuns = 50_000
 /** The gateway's own events alternate among this many subjects: on a single one they would wait for each other. */
 const GATEWAY_SUBJECTS = 16
+/** Limit of records that one page reads. */
+const maxRecords = 2000
 
 /** The log in the stream of events. An append is one message, and its change of records is written after it. */
 export function openEventLog(options: LogOptions): EventLog & { kept(): number } {
@@ -135,4 +138,17 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 			})
 		},
 	}
+}
+
+/** The cluster filters by run only: other filters read all records in order. */
+function readPage(source: LogSource, request: PageRequest): Promise<LogPage> {
+	const from = async function* (after: number): AsyncGenerator<PageRecord> {
+		const read = request.reverse ? source.backwards : source.forwards
+		for await (const { seq, entries, size } of read(seqOf(after), request.filter.run_id))
+			yield {
+				position: positionAt(seq, entries.length - 1),
+				read: () => ({ events: entries.map(({ event }) => event), size }),
+			}
+	}
+	return pageOf(request, from, maxRecords)
 }
