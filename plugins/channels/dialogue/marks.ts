@@ -1,12 +1,10 @@
 /** Records which messages were accepted, so that none is accepted twice and a connection knows where to resume. */
-import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { deleteAll } from '../../shared/delete-all.ts'
 import type { Key, Op } from '../../../core/store/ports.ts'
 import type { ChatKind, IncomingMessage, KnownChat } from '../adapter.ts'
 import type { Registry } from '../registry.ts'
-import { chatKey } from './chat-queues.ts'
 import { scopeOf } from '../keys.ts'
 import { keys } from './records.ts'
 import type { ChatMark, KnownChatRecord, SeenMessage, SentMessage, ConversationChat } from './records.ts'
@@ -16,8 +14,6 @@ export type Marks = ReturnType<typeof openMarks>
 /** Limit of agents, current and former, whose records of a chat are checked. */
 const AGENT_LIMIT = 4
 const CHATS_LIMIT = 1_000
-/** Cached records of chats. */
-const CACHE_LIMIT = 5_000
 /** Minimum interval between writes of the position of a feed. */
 const ADVANCE_MS = 5_000
 
@@ -31,18 +27,11 @@ interface Feed {
 export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, registry: Registry) {
 	const { store } = ctx
 	const feeds = new Map<string, Promise<Feed>>()
-	const chats = new BoundedMap<string, KnownChatRecord>(CACHE_LIMIT)
 	/** When the position of each feed was last stored. */
 	const storedAt = new Map<string, number>()
 
-	const chatOf = async (channel_id: string, chat_id: string): Promise<KnownChatRecord | undefined> => {
-		const name = chatKey(channel_id, chat_id)
-		const cached = chats.get(name)
-		if (cached) return cached
-		const entry = await store.get<KnownChatRecord>(keys.chat(channel_id, chat_id))
-		if (entry) chats.set(name, entry.value)
-		return entry?.value
-	}
+	const chatOf = async (channel_id: string, chat_id: string): Promise<KnownChatRecord | undefined> =>
+		(await store.get<KnownChatRecord>(keys.chat(channel_id, chat_id)))?.value
 	/** All marks of a chat: one per agent, and its own. */
 	const marksOf = async (channel_id: string, chat: KnownChatRecord): Promise<ChatMark[]> => {
 		const found = await Promise.all(
@@ -92,7 +81,6 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 	const saveChat = async (channel_id: string, chat: KnownChatRecord, also: Op[] = []): Promise<void> => {
 		const op = { key: keys.chat(channel_id, chat.chat_id), value: chat }
 		await store.commit(scopeOf(channel_id), [op, ...also])
-		chats.set(chatKey(channel_id, chat.chat_id), chat)
 	}
 
 	return {
@@ -180,7 +168,6 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		async forget(channel_id: string): Promise<void> {
 			feeds.delete(channel_id)
 			storedAt.delete(channel_id)
-			for (const [name] of chats) if (name.startsWith(`${channel_id} `)) chats.delete(name)
 			await sweep(keys.allNoted(channel_id))
 			await sweep(keys.chats(channel_id))
 			await store.delete(keys.feed(channel_id))
