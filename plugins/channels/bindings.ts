@@ -40,15 +40,6 @@ export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>
 	const hasAgent = async ({ agent_id, agent_uid }: BindingRecord): Promise<boolean> =>
 		(await use('agents').find(agent_id))?.uid === agent_uid
 
-	/** `hasAgent` that reads each agent only once. */
-	const cachedHasAgent = (): typeof hasAgent => {
-		const results = new Map<string, Promise<boolean>>()
-		return (record) => {
-			const result = results.get(record.agent_uid) ?? hasAgent(record)
-			results.set(record.agent_uid, result)
-			return result
-		}
-	}
 	const ofChat = (channel_id: string, chat_id: string) => store.get<BindingRecord>(keys.chat(channel_id, chat_id))
 	const chatOf = async (channel_id: string, id: string): Promise<string | undefined> => {
 		if (!ID.test(id)) return undefined
@@ -82,9 +73,8 @@ export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>
 	return {
 		async list(channel_id: string): Promise<Binding[]> {
 			const found: BindingRecord[] = []
-			const isValid = cachedHasAgent()
 			for await (const { value } of store.list<BindingRecord>(keys.chats(channel_id)))
-				if (await isValid(value)) found.push(value)
+				if (await hasAgent(value)) found.push(value)
 			return found
 				.toSorted((a, b) => (a.binding_id < b.binding_id ? -1 : 1)) // ids sort by time
 				.map((record) => view(channel_id, record))
@@ -174,9 +164,8 @@ export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>
 		/** Removes the bindings of deleted agents. */
 		async sweep(channel_id: string): Promise<void> {
 			const chats: string[] = []
-			const isValid = cachedHasAgent()
 			for await (const { value } of store.list<BindingRecord>(keys.chats(channel_id)))
-				if (!(await isValid(value))) chats.push(value.external_chat_id)
+				if (!(await hasAgent(value))) chats.push(value.external_chat_id)
 			for (let at = 0; at < chats.length; at += BATCH)
 				await remove(channel_id, async () => {
 					const entries = await Promise.all(chats.slice(at, at + BATCH).map((chat) => ofChat(channel_id, chat)))
