@@ -96,7 +96,7 @@ const head = Joi.object({
 		.items(parameter)
 		.max(64)
 		.unique('name')
-		.allow(null)
+		.empty(null)
 		.default([])
 		.messages({ 'array.unique': 'there is another parameter of this name; rename one' }),
 	runtime: Joi.valid('javascript').messages({
@@ -116,8 +116,8 @@ const head = Joi.object({
 				.messages({ 'string.pattern.base': '{#label} must be the name of a secret: 1 to 128 of A-Z a-z 0-9 _ . -' }),
 		),
 	})
-		.default({ primitives: [], hosts: [], secrets: [] })
-		.allow(null),
+		.empty(null)
+		.default({ primitives: [], hosts: [], secrets: [] }),
 })
 	.unknown()
 	.prefs({ convert: false, abortEarly: false, errors: { wrap: { label: false } } })
@@ -135,11 +135,7 @@ const messages = {
 
 function check(data: Record<string, unknown>, lineOf: SkillDocument['lineOf']): FrontMatter {
 	const { value, error } = head.validate(data, { messages })
-	if (!error) {
-		value.parameters ??= []
-		value.permissions ??= { primitives: [], hosts: [], secrets: [] }
-		return value as FrontMatter
-	}
+	if (!error) return value as FrontMatter
 	const errors: FieldError[] = error.details.slice(0, ERROR_LIMIT).map(({ path, message }) => ({
 		path: path.join('.'),
 		message: `line ${lineOf(path)}: ${message}`,
