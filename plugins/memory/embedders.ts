@@ -71,14 +71,13 @@ const MAX_TIMEOUT_MS = 60_000
 /** While the encoder is missing, checks again on each call: it may have been installed meanwhile. */
 function localOf(ctx: Context<MemorySettings>): EmbedderOf {
 	const { home } = ctx.gateway
-	let local: Embedder | undefined
 	const open = (): Embedder | undefined => {
 		if (!isInstalled(home)) return undefined
 		const encoder = ctx.own(encoderIn(encoderFolder(home)), 'sentence encoder')
 		ctx.trouble(null)
 		return { id: LOCAL, embed: encoder.embed }
 	}
-	local = open()
+	let local = open()
 	if (!local) {
 		const missing = 'memory.embedder is local, but the sentence encoder is not installed; run: svc memory encoder'
 		ctx.log.warn({}, missing)
