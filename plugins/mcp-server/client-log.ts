@@ -6,21 +6,18 @@ import type { LoggingLevel } from '@modelcontextprotocol/sdk/types.js'
 const LIMIT = 100
 const PERIOD_MS = 10_000
 
-export interface ClientLog {
-	/** The minimum level of messages that the client gets. */
-	level: LoggingLevel
-	/** Undefined if a message of this level must not be sent. `omitted`: messages that the rate limit suppressed before this one. */
-	admit(level: LoggingLevel): { omitted: number } | undefined
-}
+export type ClientLog = ReturnType<typeof openClientLog>
 
 /** Until the client sets a level, it gets only warnings and errors. */
-export function openClientLog(now: () => number = () => performance.now()): ClientLog {
+export function openClientLog(now: () => number = () => performance.now()) {
 	let began = now()
 	let sent = 0
 	let omitted = 0
 	return {
-		level: 'warning',
-		admit(level) {
+		/** The minimum level of messages that the client gets. */
+		level: 'warning' as LoggingLevel,
+		/** Undefined if a message of this level must not be sent. `omitted`: messages that the rate limit suppressed before this one. */
+		admit(level: LoggingLevel): { omitted: number } | undefined {
 			if (severityOf(level) < severityOf(this.level)) return undefined
 			if (now() - began >= PERIOD_MS) {
 				began = now()

@@ -23,13 +23,6 @@ export interface SessionHooks {
 	ended(): void
 }
 
-/** The owner of a session, and its callbacks. */
-export interface SessionOptions {
-	credentials: Credentials
-	owner: string
-	hooks: SessionHooks
-}
-
 /** A session of an earlier instance of the plugin that is continued. */
 export interface EarlierSession {
 	id: string
@@ -68,7 +61,7 @@ export class McpSession implements OpenRequest {
 	/** Resolves when no call is in progress. */
 	#noCalls: PromiseWithResolvers<void> | undefined
 
-	constructor(ctx: McpContext, { credentials, owner, hooks }: SessionOptions, earlier?: EarlierSession) {
+	constructor(ctx: McpContext, credentials: Credentials, owner: string, hooks: SessionHooks, earlier?: EarlierSession) {
 		this.id = earlier?.id ?? randomText(SESSION_ID_BYTES)
 		this.conversation = earlier?.conversation ?? newId()
 		this.#isContinued = earlier !== undefined

@@ -137,7 +137,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 					else this.#kept.forget(session.id)
 				},
 			}
-			const session = new McpSession(contextFor(this.#ctx, credentials), { credentials, owner, hooks }, earlier)
+			const session = new McpSession(contextFor(this.#ctx, credentials), credentials, owner, hooks, earlier)
 			return await begin(session)
 		} finally {
 			this.#opening.delete(opening)
