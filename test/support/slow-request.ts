@@ -28,7 +28,8 @@ export async function beginPost(
 	await once(socket, 'connect')
 	let text = ''
 	socket.setEncoding('utf8').on('data', (part: string) => (text += part))
-	const response = once(socket, 'close').then(() => text)
+	// An error, such as a reset after the response, is followed by `close`: the text shows whether the response is complete.
+	const response = new Promise<string>((resolve) => socket.once('close', () => resolve(text)).on('error', () => {}))
 	const head = [`POST ${path} HTTP/1.1`, `host: ${host}`, 'connection: close', ...headers, '', '']
 	socket.write(`${head.join('\r\n')}${begin}`)
 	await eventually(() => openRequests() === before + 1)

@@ -1,6 +1,7 @@
 /** Large bodies share a limited amount of memory, which one caller cannot use up. */
 import t from 'tap'
 import { addToken } from '../../support/add.ts'
+import { watchDeadlines } from '../../support/deadlines.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { beginPost } from '../../support/slow-request.ts'
 
@@ -8,6 +9,8 @@ void t.test('one caller cannot use all the memory for large bodies', async (t) =
 	const gateway = await startGateway({ config: 'plugins: { openai-api: true }\n' })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	/** For how long a request waits for memory. */
+	const waits = watchDeadlines(t, 2_000)
 	const { token: admin } = await addToken(gateway, ['*'])
 	const { token: one } = await addToken(gateway, ['runs:write'], { by: admin })
 	const { token: other } = await addToken(gateway, ['runs:write'], { by: admin })
@@ -28,6 +31,7 @@ void t.test('one caller cannot use all the memory for large bodies', async (t) =
 	const another = await begin(other)
 	another.end()
 	t.match(await another.answer, /^HTTP\/1\.1 200 /, 'another token is served before a request that waits')
+	waits.expire()
 	t.match(await waiting[2]?.answer, /^HTTP\/1\.1 503 [^]*retry-after: 2/i, 'the wait is limited')
 
 	const next = await begin(one)
@@ -42,6 +46,7 @@ void t.test('one caller cannot use all the memory for large bodies', async (t) =
 	const concurrent = await begin(one)
 	concurrent.end()
 	t.match(await concurrent.answer, /^HTTP\/1\.1 200 /, 'all callers without a token have one share')
+	waits.expire()
 	t.match(await local[2]?.answer, /^HTTP\/1\.1 503 /)
 	for (const { end, answer } of local.slice(0, 2)) {
 		end()

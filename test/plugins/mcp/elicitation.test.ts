@@ -1,10 +1,10 @@
 /** What a server asks during a call (elicitation) becomes a question of the run. */
 import t from 'tap'
+import { watchDeadlines } from '../../support/deadlines.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { add, servers, stdio } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
 import { converse } from './converse.ts'
-import { watchDeadlines } from './deadlines.ts'
 
 const CALL_TIMEOUT_S = 3001
 const gateway = await startGateway({ config: `mcp: {call_timeout_s: ${CALL_TIMEOUT_S}, max_call_s: 80000}\n` })

@@ -22,7 +22,7 @@ import { toolsOf } from '../../../plugins/mcp/tools.ts'
 import { openTail } from '../../../plugins/mcp/tail.ts'
 import { openThrottle } from '../../../plugins/mcp/throttle.ts'
 import { wireName } from '../../../sandbox/wire-name.ts'
-import { watchDeadlines } from './deadlines.ts'
+import { watchDeadlines } from '../../support/deadlines.ts'
 
 const unchanged = (text: string): string => text
 

@@ -1,11 +1,11 @@
 /** Tools of real MCP servers, called in runs. */
 import { join } from 'node:path'
 import t from 'tap'
+import { watchDeadlines } from '../../support/deadlines.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
-import { watchDeadlines } from './deadlines.ts'
 
 const CALL_TIMEOUT_S = 3001
 const gateway = await startGateway({ config: `mcp: {call_timeout_s: ${CALL_TIMEOUT_S}, max_call_s: 80000}\n` })

@@ -1,4 +1,4 @@
-/** Observes a call's deadlines by the timers of this process, so that no test waits for one or races against it. */
+/** Deadlines of this process that expire when a test says so: no test waits for one or races against it. */
 import type { Test } from 'tap'
 
 export interface Deadlines {
@@ -10,17 +10,20 @@ export interface Deadlines {
 	expire(): void
 }
 
-/** Observes timers of `ms` milliseconds from now on. Choose a number that nothing else in this process uses. */
+/** The longest time of a timer. */
+const NEVER_MS = 2 ** 31 - 1
+
+/** From now on, timers of `ms` milliseconds expire only by `expire`. Choose a number that nothing else in this process uses. */
 export function watchDeadlines(t: Test, ms: number): Deadlines {
 	const { setTimeout, clearTimeout } = globalThis
 	const pending = new Map<unknown, () => void>()
 	let set = 0
 	globalThis.setTimeout = Object.assign((...args: Parameters<typeof setTimeout>) => {
-		const timer = setTimeout(...args)
-		if (args[1] === ms) {
-			set++
-			pending.set(timer, args[0])
-		}
+		const [callback, delay, ...rest] = args
+		if (delay !== ms) return setTimeout(...args)
+		const timer = setTimeout(callback, NEVER_MS, ...rest)
+		set++
+		pending.set(timer, callback)
 		return timer
 	}, setTimeout)
 	globalThis.clearTimeout = (timer) => {
