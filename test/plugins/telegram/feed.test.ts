@@ -151,9 +151,10 @@ void t.test('pauses grow after answers without new updates; a new update arrives
 	const done = Promise.withResolvers<void>()
 	const call = {
 		async getUpdates({ offset }: { offset?: number }) {
-			await new Promise((resolve) => setImmediate(resolve))
+			// Before the turn in which the pause begins: its timer counts from the begin of that turn.
 			polled.push(performance.now())
 			offsets.push(offset)
+			await new Promise((resolve) => setImmediate(resolve))
 			return polled.length <= answers.length ? answers[polled.length - 1] : []
 		},
 	}
