@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import type { GatewayStatus, PluginStatus } from '../../../core/status.ts'
@@ -67,15 +68,15 @@ void t.test('a refused change of gateway.yaml degrades the gateway, which stays 
 })
 
 void t.test('a draining gateway is alive but not ready', async (t) => {
-	const { promise: called, resolve } = Promise.withResolvers<void>()
-	const silent = await listenOnLoopback(createServer(() => resolve()))
-	t.teardown(() => silent.stop())
+	const { promise: called, resolve } = Promise.withResolvers<ServerResponse>()
+	const model = await listenOnLoopback(createServer((_request, response) => resolve(response)))
+	t.teardown(() => model.stop())
 	const gateway = await startGateway({
-		config: `server: {shutdown_grace_s: 1}\nproviders: {slow: {kind: openai, base_url: "${silent.url}/v1", model: m}}\n`,
+		config: `server: {shutdown_grace_s: 60}\nproviders: {slow: {kind: openai, base_url: "${model.url}/v1", model: m}}\n`,
 	})
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'hello' } })
-	await called
+	const response = await called
 	const stopped = gateway.stop()
 	const ready = await send(`${gateway.url}/readyz`, 'GET')
 	t.strictSame([ready.status, ready.body], [503, 'draining'])
@@ -84,6 +85,7 @@ void t.test('a draining gateway is alive but not ready', async (t) => {
 	const health = await send(`${gateway.url}/v1/health`, 'GET')
 	t.match(health, { status: 503, body: { status: 'draining' } })
 	t.equal((await send(`${gateway.url}/healthz`, 'GET')).status, 200)
+	response.writeHead(400).end() // ends the run
 	await stopped
 })
 
