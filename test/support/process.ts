@@ -34,7 +34,7 @@ export interface GatewayProcess {
 	errors(): string
 	/** SIGKILL; settles when the process is gone. */
 	kill(): Promise<void>
-	/** SIGTERM; settles with the exit code. */
+	/** SIGTERM; settles with the exit code, once all output has been read. */
 	end(): Promise<number | null>
 }
 
@@ -81,25 +81,29 @@ export async function spawnGateway(
 			if (text.includes('listens at')) resolve()
 		})
 	})
-	// `close`, since `exit` may come before the end of the output.
-	const early = once(child, 'close').then(([code, signal]) => {
+	// `exit` may come before the end of the output.
+	const closed = once(child, 'close')
+	const early = closed.then(([code, signal]) => {
 		throw new Error(`the gateway ended before it listened (${code ?? signal}):\n${errors}`)
 	})
 	early.catch(() => {})
 	await Promise.race([banner, early])
 	const ready_ms = performance.now() - began
 	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
-	const end = async (signal: NodeJS.Signals): Promise<number | null> => {
-		child.kill(signal)
-		return ((await exited) as [number | null])[0]
-	}
 	return {
 		child,
 		url,
 		pid: child.pid ?? 0,
 		ready_ms,
 		errors: () => errors,
-		kill: async () => void (await end('SIGKILL')),
-		end: () => end('SIGTERM'),
+		async kill() {
+			child.kill('SIGKILL')
+			await exited
+		},
+		async end() {
+			child.kill('SIGTERM')
+			const [code] = (await closed) as [number | null]
+			return code
+		},
 	}
 }
