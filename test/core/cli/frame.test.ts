@@ -13,7 +13,7 @@ import { svcFor } from '../../support/cli.ts'
 import { testFolder } from '../../support/folder.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
-import { freePort } from '../../support/free-ports.ts'
+import { closedPort } from '../../support/free-ports.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -99,7 +99,7 @@ void t.test('svc sends the token, and its scopes apply', async (t) => {
 void t.test('svc finds the gateway by SVC_URL or the home, or explains how to start one', async (t) => {
 	t.equal((await svcFor({ home: gateway.home })(['agents'])).code, 0, 'by run/gateway.json')
 	const nowhere = testFolder(t)
-	const url = `http://127.0.0.1:${await freePort()}`
+	const url = `http://127.0.0.1:${await closedPort(t)}`
 	const missing = await svcFor({ home: nowhere, url })(['agents'])
 	t.equal(missing.code, exitCodes.unavailable)
 	t.match(missing.stderr, `no gateway answers at ${url}; start one with "svc start"`)

@@ -23,7 +23,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { lockHome } from '../../../../core/process/lock.ts'
-import { freePort } from '../../../support/free-ports.ts'
+import { closedPort } from '../../../support/free-ports.ts'
 import { svcFor } from '../../../support/cli.ts'
 import { testFolder } from '../../../support/folder.ts'
 import { listenOnLoopback } from '../../../support/loopback.ts'
@@ -400,7 +400,7 @@ void t.test('faults of the vault', async (t) => {
 
 void t.test('faults of model servers', async (t) => {
 	const { models } = await healthy
-	const nobody = await freePort()
+	const nobody = await closedPort(t)
 	const set = (change: Partial<typeof models>) => {
 		const before = { ...models }
 		return { inject: () => Object.assign(models, change), repair: () => Object.assign(models, before) }
@@ -540,7 +540,7 @@ function hasProcess(text: string): boolean {
 }
 
 void t.test('faults of MCP servers and channels', async (t) => {
-	const nobody = await freePort()
+	const nobody = await closedPort(t)
 	const changed = (change: (value: Record<string, unknown>) => unknown) => {
 		let kept: { key: readonly [string, ...string[]]; value: unknown } | undefined
 		return {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { lockHome } from '../../../../core/process/lock.ts'
-import { freePort } from '../../../support/free-ports.ts'
+import { closedPort } from '../../../support/free-ports.ts'
 import { servers, until } from '../../../support/mcp.ts'
 import { eventually } from '../../../support/wait.ts'
 import { examined, modelKey, problems, setConfig, startHome } from './healthy-home.ts'
@@ -176,7 +176,7 @@ void t.test('a gateway that uses the home and does not answer', async (t) => {
 	const file = join(home, 'run/gateway.json')
 	writeFileSync(
 		file,
-		JSON.stringify({ pid: process.pid, url: `http://127.0.0.1:${await freePort()}`, legacy_url: null }),
+		JSON.stringify({ pid: process.pid, url: `http://127.0.0.1:${await closedPort(t)}`, legacy_url: null }),
 	)
 	t.teardown(async () => {
 		await lock[Symbol.asyncDispose]()

@@ -11,7 +11,7 @@ import { serverUrls } from '../../../../sandbox/provider-kinds.ts'
 import { makeHome, startGateway } from '../../../support/gateway.ts'
 import type { TestGateway } from '../../../support/gateway.ts'
 import { listenOnLoopback } from '../../../support/loopback.ts'
-import { freePort } from '../../../support/free-ports.ts'
+import { closedPort } from '../../../support/free-ports.ts'
 import { startModelServer } from '../../../support/model-server.ts'
 import { follow } from '../../../support/runs.ts'
 import { openTerminal } from '../../../support/terminal.ts'
@@ -53,7 +53,7 @@ async function startKeyedServer({ lists = true } = {}): Promise<string> {
 const keyed = await startKeyedServer()
 const unlisted = await startKeyedServer({ lists: false })
 /** Nothing listens here. */
-const dead = `http://127.0.0.1:${await freePort()}/v1`
+const dead = `http://127.0.0.1:${await closedPort(t)}/v1`
 
 interface Setup extends TerminalProgram {
 	home: string
