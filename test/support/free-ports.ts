@@ -1,20 +1,25 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Test } from 'tap'
 
+/**
+ * Below the ports that Linux assigns (from 32,768), and other systems (from 49,152): a server at port 0 and a connection, here or in
+ * another process, never get one of these, so that a port stays free until the test uses it.
+ */
+const PORTS = { from: 20_000, to: 32_000 }
+const ATTEMPTS = 100
+
 /** Different loopback ports that are free at this moment. */
 export async function freePorts(count: number): Promise<number[]> {
-	const servers = await Promise.all(
-		Array.from({ length: count }, async () => {
-			const server = createServer().listen(0, '127.0.0.1')
-			await once(server, 'listening')
-			return server
-		}),
-	)
-	const ports = servers.map((server) => (server.address() as AddressInfo).port)
-	await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-	return ports
+	const ports = new Set<number>()
+	for (let attempt = 0; ports.size < count; attempt++) {
+		if (attempt === ATTEMPTS + count) throw new Error(`of ${attempt} ports, only ${ports.size} were free`)
+		const port = randomInt(PORTS.from, PORTS.to)
+		if (await isFree(port)) ports.add(port)
+	}
+	return [...ports]
 }
 
 export async function freePort(): Promise<number> {
@@ -36,4 +41,15 @@ export async function closedPort(t: Pick<Test, 'teardown'>): Promise<number> {
 		server.close()
 	})
 	return client.localPort as number
+}
+
+async function isFree(port: number): Promise<boolean> {
+	const server = createServer()
+	try {
+		await once(server.listen(port, '127.0.0.1'), 'listening')
+	} catch {
+		return false
+	}
+	await new Promise((resolve) => server.close(resolve))
+	return true
 }
