@@ -79,22 +79,25 @@ async function homeWith(
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
 
 void t.test('a run with the idempotency key of a beat does not replace the beat', async (t) => {
-	const { post } = await heartbeatsOf(shared, 'taken')
-	const { body } = await post({ at: new Date(Date.now() + 1_500).toISOString(), prompt: 'Look around.' })
-	const taken = await shared.request('POST', '/v1/agents/taken/runs', {
-		body: { prompt: 'Do nothing.' },
-		headers: { 'idempotency-key': `heartbeat:${body.id}:${body.next_at}` },
-	})
+	const next_at = ago(1_000)
+	const { home, id } = await homeWith(t, () => ({}))
+	let gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const start = (): Promise<Reply<Answer>> =>
+		gateway.request('POST', '/v1/agents/ada/runs', {
+			body: { prompt: 'Do nothing.' },
+			headers: { 'idempotency-key': `heartbeat:${id}:${next_at}` },
+		})
+	const taken = await start()
 	t.equal(taken.status, 200)
-	const again = await shared.request('POST', '/v1/agents/taken/runs', {
-		body: { prompt: 'Do nothing.' },
-		headers: { 'idempotency-key': `heartbeat:${body.id}:${body.next_at}` },
-	})
-	t.equal(again.body.run_id, taken.body.run_id, 'it is an ordinary key of the caller')
-	const [fired] = await eventually(
-		async () => (await readEvents(shared, 'taken')).filter(({ event_type }) => event_type === 'heartbeat.fired'),
-		(events) => events.length > 0,
-	)
+	t.equal((await start()).body.run_id, taken.body.run_id, 'it is an ordinary key of the caller')
+	await endedRun(gateway.url, taken.body.run_id)
+	await gateway.stop()
+	await changeHeartbeats(home, () => ({ next_at }))
+
+	gateway = await startGateway({ home })
+	const [, fired] = await eventsOf(gateway, 2)
+	t.match(fired, { event_type: 'heartbeat.fired', payload: { due_at: next_at } })
 	t.not(fired?.run_id, taken.body.run_id)
 })
 
