@@ -288,8 +288,7 @@ void t.test('a question is asked in the chat, and the next message answers it', 
 	const [run, ...more] = (await agent.call('runs')).body
 	t.strictSame(more, [])
 	t.equal(run.status, 'completed')
-	const received = agent.stream.events.filter(({ event_type }) => event_type === 'channel.message_received')
-	t.equal(received.length, 2)
+	await agent.stream.waitFor('channel.message_received', 2)
 
 	say('/tool ask {"question":"And now?"}')
 	t.equal((await shows(3))[2]?.text, 'And now?')
@@ -298,6 +297,9 @@ void t.test('a question is asked in the chat, and the next message answers it', 
 	t.match((await shows(4))[3]?.text, /by another way/)
 	say('no answer')
 	t.match((await shows(5))[4]?.text, /received: no answer/)
+	await agent.stream.waitFor('channel.message_received', 4)
+	const received = agent.stream.events.filter(({ event_type }) => event_type === 'channel.message_received')
+	t.equal(received.length, 4, 'one event for each message')
 })
 
 /** Prompts for the offline provider, which executes the first line and answers with its result. */
@@ -415,11 +417,12 @@ void t.test('a sub-agent in the background does not ask in the chat', async (t) 
 
 void t.test('a message does not answer a question that was not yet shown in the chat', async (t) => {
 	const { agent, id, say, shows } = await openBoundChat(t)
-	room.failNext(id, { fault: 'limited', retry_after_ms: 1_000 })
+	room.failNext(id, { fault: 'limited', retry_after_ms: 1 }, { fault: 'stall' })
 	say('/tool ask {"question":"Delete it?","options":["no","yes"]}')
-	await room.until(() => room.calls(id).length === 2, 'the question on its way')
+	await room.until(() => room.calls(id).length === 3, 'the question on its way')
 	say('yes')
 	await agent.stream.waitFor('run.queued')
+	room.release(id)
 	t.match((await shows(1))[0]?.text, /^Delete it/)
 	say('1')
 	const [, answer, other] = await shows(3)
