@@ -243,7 +243,7 @@ void t.test('until a first token exists the log shows the set-up code, for one r
 	const env = { SVC_LOOPBACK: 'off', SVC_LOG_LEVEL: 'info' }
 	const codeIn = (log: string): string | undefined => /X-Setup-Code: ([A-Za-z0-9_-]{20})/.exec(log)?.[1]
 	const first = await spawnGateway(home, env)
-	const code = await eventually(() => codeIn(first.errors()))
+	const code = (await eventually(() => codeIn(first.errors()))) ?? ''
 	const create = (url: string) =>
 		send(`${url}/v1/auth/tokens`, 'POST', {
 			body: { scopes: ['*'] },
