@@ -295,7 +295,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 				const { data } = document.querySelector('canvas').getContext('2d').getImageData(0, 0, width, height)
 				return new Set(data).size
 			})()`)
-		t.ok((await points()) > 1, 'the chart is not blank')
+		await eventually(async () => (await points()) > 1)
 		await page.getByText('As a table').click()
 		const cells = page.locator('details tbody td')
 		t.equal((await cells.nth(1).innerText()).replaceAll(/\D/g, ''), '2580')
