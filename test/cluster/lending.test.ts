@@ -105,6 +105,7 @@ ${providersAt({ held: model.url })}`
 		t.equal((await request('POST', `/v1/runs/${id}/cancel`)).status < 300, true)
 		await call.hungUp
 		await ended(id, 'stopped')
+		await eventually(async () => (await members())[1]?.runs === 0)
 		t.match(await members(), [{ runs: 1 }, { runs: 0 }])
 	})
 
