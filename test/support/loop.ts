@@ -140,7 +140,7 @@ export async function codeFor(loop: Loop, connection: LoopConnection, chat_id: s
 	const codes = (): string[] =>
 		loop.sent
 			.filter((one) => one.token === connection.token && one.chat.id === chat_id)
-			.flatMap((one) => /\b[0-9A-HJKMNP-TV-Z]{8}\b/.exec(one.text)?.[0] ?? [])
+			.flatMap((one) => /^[0-9A-HJKMNP-TV-Z]{8}$/m.exec(one.text)?.[0] ?? [])
 	const before = codes().length
 	await connection.say(chat_id, '/start')
 	return (await eventually(codes, (found) => found.length > before)).at(-1) ?? ''
