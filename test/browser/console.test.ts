@@ -11,6 +11,7 @@ import type { TestGateway } from '../support/gateway.ts'
 import { png } from '../support/files.ts'
 import { addChannel, codeFor, loopFiles, openLoop } from '../support/loop.ts'
 import { servers as fixtures } from '../support/mcp.ts'
+import { startManualModel } from '../support/manual-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { startProtectedServer } from '../support/oauth.ts'
 import { openStream } from '../support/sse.ts'
@@ -67,13 +68,13 @@ async function newPage(t: Test, { url }: TestGateway, options?: BrowserContextOp
 
 void t.test('the console', { skip: noBrowser }, async (t) => {
 	const loop = openLoop()
-	const model = await startModelServer()
-	t.teardown(() => model.stop())
+	const [model, manual] = await Promise.all([startModelServer(), startManualModel()])
+	t.teardown(() => Promise.all([model.stop(), manual.stop()]))
 	model.on(/Tell me/, { text: '# Title\n\n- **bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1))' })
 	model.on(/Quote me/, { text: '>'.repeat(20_000) })
 	model.on(/word "ready"/, 'ready')
 	const gateway = await startGateway({
-		config: `providers:\n  local: {kind: openai, base_url: "${model.url}", model: qwen3}\ndefault_provider: local\nplugins: {tides: true, loop: true}\n`,
+		config: `providers:\n  manual: {kind: openai, base_url: "${manual.url}", model: qwen3}\n  local: {kind: openai, base_url: "${model.url}", model: qwen3}\ndefault_provider: local\nplugins: {tides: true, loop: true}\n`,
 		files: { 'plugins/tides/index.js': "throw new Error('no such luck')", ...loopFiles() },
 	})
 	t.teardown(() => gateway.stop())
@@ -521,7 +522,9 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByRole('button', { name: 'Send' }).waitFor()
 		t.equal(await page.locator('.said.user', { hasText: 'Count slowly' }).count(), 1)
 		await page.setViewportSize({ width: 800, height: 200 })
-		await say('Count slowly')
+		await api('PATCH', '/v1/agents/bob', { config: { provider: 'manual' } })
+		await say('Go on')
+		const call = await manual.called('Go on')
 		await page.getByText('is writing').waitFor()
 		const moved = await page.evaluate(`(async () => {
 			const chat = document.querySelector('svc-chat')
@@ -534,8 +537,10 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 			return scrollY
 		})()`)
 		t.equal(moved, 0, 'scrolling up right after an update is not undone')
+		call.answer(text)
 		await page.getByRole('button', { name: 'Send' }).waitFor()
 		t.equal(await page.evaluate('scrollY'), 0, 'a new answer does not scroll a reader of earlier messages')
+		await api('PATCH', '/v1/agents/bob', { config: { provider: 'local' } })
 		const bottom = 'document.querySelector(".chat-end").getBoundingClientRect().bottom'
 		const showsEnd = `${bottom} <= document.querySelector(".composer").getBoundingClientRect().top`
 		await say('Ask here')
