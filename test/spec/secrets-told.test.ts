@@ -8,7 +8,7 @@ import { endedRun } from '../support/ended-run.ts'
 import { gatewayFor } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { ogg } from '../support/files.ts'
-import { listenOnLoopback } from '../support/loopback.ts'
+import { listenOnLoopback, unlessReset } from '../support/loopback.ts'
 import { until } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { openStream } from '../support/sse.ts'
@@ -21,7 +21,7 @@ type Handler = (body: Answer, headers: IncomingHttpHeaders) => { type: string; t
 
 async function serve(t: Test, handle: Handler): Promise<string> {
 	const server = createServer((request, response) => {
-		void (async () => {
+		;(async () => {
 			let text = ''
 			for await (const part of request.setEncoding('utf8')) text += String(part)
 			if (text === '') return void response.writeHead(405).end()
@@ -29,7 +29,7 @@ async function serve(t: Test, handle: Handler): Promise<string> {
 			const answer = handle(isForm ? {} : (JSON.parse(text) as Answer), request.headers)
 			const { type, status = answer.text === '' ? 202 : 200 } = answer
 			response.writeHead(status, { 'content-type': type }).end(answer.text)
-		})()
+		})().catch(unlessReset)
 	})
 	const { url, stop } = await listenOnLoopback(server)
 	t.teardown(stop)

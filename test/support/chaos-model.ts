@@ -5,7 +5,7 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { listenOnLoopback } from './loopback.ts'
+import { listenOnLoopback, unlessReset } from './loopback.ts'
 
 export const STEPS = 3
 
@@ -89,11 +89,13 @@ export async function startChaosModel(most_ms: number): Promise<ChaosModel> {
 	}
 
 	const server = createServer((request, response) => {
-		void bodyOf(request).then((body) => {
-			if (request.method !== 'POST') response.writeHead(405).end()
-			else if (request.url === '/mcp') serveTool(JSON.parse(body) as Rpc, response)
-			else return answer(JSON.parse(body) as Body, response)
-		})
+		bodyOf(request)
+			.then((body) => {
+				if (request.method !== 'POST') response.writeHead(405).end()
+				else if (request.url === '/mcp') serveTool(JSON.parse(body) as Rpc, response)
+				else return answer(JSON.parse(body) as Body, response)
+			})
+			.catch(unlessReset)
 	})
 	const { url, stop } = await listenOnLoopback(server)
 	return { ...model, url: `${url}/v1`, tools: `${url}/mcp`, stop: () => void stop() }

@@ -7,6 +7,7 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
+import { unlessReset } from './loopback.ts'
 import type { WebSocket } from 'ws'
 
 export interface User {
@@ -367,7 +368,7 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		}
 		reply(status, data)
 	}
-	const http = createServer((request, response) => void onRequest(request, response))
+	const http = createServer((request, response) => void onRequest(request, response).catch(unlessReset))
 
 	// --- gateway
 

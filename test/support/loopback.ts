@@ -19,3 +19,8 @@ export async function listenOnLoopback(
 			}),
 	}
 }
+
+/** For `catch` of a handler that reads its request: the client, such as a gateway that is killed, may end at any time. */
+export function unlessReset(error: NodeJS.ErrnoException): void {
+	if (error.code !== 'ECONNRESET') throw error
+}

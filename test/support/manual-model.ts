@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { listenOnLoopback } from './loopback.ts'
+import { listenOnLoopback, unlessReset } from './loopback.ts'
 import { withoutContext } from './model-messages.ts'
 import { openWatch } from './wait.ts'
 
@@ -37,10 +37,12 @@ export async function startManualModel(): Promise<ManualModel> {
 	const calls: ManualCall[] = []
 	const watch = openWatch()
 	const server = createServer((request, response) => {
-		void receive(request, response).then((call) => {
-			calls.push(call)
-			watch.check()
-		})
+		receive(request, response)
+			.then((call) => {
+				calls.push(call)
+				watch.check()
+			})
+			.catch(unlessReset)
 	})
 	const { url, stop } = await listenOnLoopback(server)
 	return {

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Test } from 'tap'
-import { listenOnLoopback } from './loopback.ts'
+import { listenOnLoopback, unlessReset } from './loopback.ts'
 
 export interface McpRequest {
 	method: string
@@ -47,7 +47,7 @@ export async function startNotingServer(t: Test): Promise<NotingServer> {
 			const result = resultOf(message.method ?? '', message.params)
 			response.writeHead(200, { 'content-type': 'application/json' })
 			response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
-		})()
+		})().catch(unlessReset)
 	})
 	server.on('connection', (socket) => {
 		if (isAway === true) socket.destroy()

@@ -5,7 +5,7 @@ import type { Server } from 'node:http'
 import Provider from 'oidc-provider'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
 import type { Test } from 'tap'
-import { listenOnLoopback } from './loopback.ts'
+import { listenOnLoopback, unlessReset } from './loopback.ts'
 
 export interface ProtectedServer {
 	/** The MCP server's URL. */
@@ -118,7 +118,7 @@ export async function startProtectedServer(
 			if (request.method !== 'POST') return response.writeHead(405).end()
 			if (message.id === undefined) return response.writeHead(202).end()
 			response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: resultOf(message.method, message.params) }))
-		})()
+		})().catch(unlessReset)
 	})
 	return found
 }
