@@ -2,7 +2,7 @@
  * Detects the media type of bytes by their beginning. The declared type counts only for kinds of text, for containers (of sound
  * or video, and zip archives), and for unknown binary data. Markup that a browser would execute is never an image.
  */
-import { isTextType } from '../../sandbox/text-type.ts'
+import { decodeText, isTextType } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 
 /** Bytes that are examined. */
@@ -19,8 +19,9 @@ export function mediaTypeOf(head: Uint8Array, about: FileDescription = {}): stri
 	if (typeof found === 'string') return found
 	const declared = (about.media_type ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 	if (found) return found(bytes, declared)
-	if (!isText(bytes)) return BINARY.test(declared) ? declared : 'application/octet-stream'
-	return textTypeOf(bytes, declared, about.name ?? '')
+	const text = textIn(bytes)
+	if (text === undefined) return BINARY.test(declared) ? declared : 'application/octet-stream'
+	return textTypeOf(text, declared, about.name ?? '')
 }
 
 /** The type of a content part with this media type. */
@@ -68,22 +69,23 @@ function mp4(bytes: Buffer, declared: string): string {
 /** Declared types that are accepted for unknown binary data: browsers do not execute them. */
 const BINARY = /^(application\/(?!.*(html|xml|javascript|ecmascript|json))|video\/|font\/)[a-z0-9.+-]{1,100}$/
 
-/** Control characters of text files. */
-const CONTROLS = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x1b])
+/** Control characters, except those of text files. */
+// oxlint-disable-next-line no-control-regex -- finds them
+const CONTROLS = /[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]/
 
-function isText(bytes: Buffer): boolean {
-	if (bytes.some((byte) => (byte < 0x20 && !CONTROLS.has(byte)) || byte === 0x7f)) return false
+/** Undefined for binary data. */
+function textIn(bytes: Buffer): string | undefined {
 	try {
 		// The last character may be incomplete.
-		new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })
-		return true
+		const text = decodeText(bytes, { fatal: true, stream: true })
+		return CONTROLS.test(text) ? undefined : text
 	} catch {
-		return false
+		return undefined
 	}
 }
 
-function textTypeOf(bytes: Buffer, declared: string, name: string): string {
-	const beginning = bytes.toString('latin1', 0, 512).trimStart().toLowerCase()
+function textTypeOf(text: string, declared: string, name: string): string {
+	const beginning = text.slice(0, 512).trimStart().toLowerCase()
 	if (/^(<!doctype html|<html|<script|<body|<head|<iframe)/.test(beginning)) return 'text/html'
 	if (/^(<!doctype svg[^>]*>\s*)?<svg/.test(withoutProlog(beginning))) return 'image/svg+xml'
 	if (isTextType(declared) && /^[a-z0-9./+-]{1,80}$/.test(declared)) return declared

@@ -2,7 +2,7 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
-import { isTextType } from '../../sandbox/text-type.ts'
+import { decodeText, isTextType } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { namesHidden } from '../../core/redactor/redactor.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -89,7 +89,7 @@ async function sourceOf(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Prom
 	const as = { name: safe(name ?? found.name) }
 	if (!isTextType(found.media_type) || !redactor.active) return { blob: found.blob, ...as }
 	const bytes = await ctx.use('attachments').blobs.read(agent.uid, found.blob)
-	const text = new TextDecoder().decode(bytes)
+	const text = bytes ? decodeText(bytes) : ''
 	const shown = safe(text)
 	return shown === text
 		? { blob: found.blob, ...as }

@@ -4,7 +4,7 @@ import { usageOf } from '../../core/protocol.ts'
 import type { NewEvent, RunOrder } from '../../core/protocol.ts'
 import { DEPARTED } from '../../core/runs/worker-threads.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
-import { isTextType } from '../../sandbox/text-type.ts'
+import { decodeText, isTextType } from '../../sandbox/text-type.ts'
 import { composeOrder } from './compose-order.ts'
 import { learnFrom } from './context.ts'
 import { chargeOps } from './family.ts'
@@ -83,7 +83,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 			const bytes = (await ctx.use('attachments').blobs.read(run.agent_uid, blob)) ?? null
 			// Text is redacted like a message. The content of an image cannot be.
 			if (!bytes || !isTextType(media_type) || !log.redactor.active) return bytes
-			return Buffer.from(await forModel(work, new TextDecoder().decode(bytes)))
+			return Buffer.from(await forModel(work, decodeText(bytes)))
 		},
 		tool: ({ call }) => calls.call(call),
 	})

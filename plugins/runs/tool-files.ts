@@ -1,6 +1,7 @@
 /** Stores the files of a tool's result as blobs that the run keeps. */
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolFile } from '../../core/plugin.ts'
+import { decodeText } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { namesHidden } from '../../core/redactor/redactor.ts'
 import type { View } from '../../core/redactor/view.ts'
@@ -50,10 +51,10 @@ function withoutSecrets({ bytes, name = '', ...file }: ToolFile, redactor: View)
 	return { ...file, bytes: shown === text || shown === undefined ? bytes : Buffer.from(shown), name: safe(name) }
 }
 
-/** Undefined for bytes that are not UTF-8. */
+/** Undefined for bytes that are not text. */
 function textIn(bytes: Uint8Array): string | undefined {
 	try {
-		return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+		return decodeText(bytes, { fatal: true })
 	} catch {
 		return undefined
 	}

@@ -1,5 +1,5 @@
 /** The content of a message for a model: its text, then its attachments in a form that the dialect can send, or in words. */
-import { isTextType } from '../text-type.ts'
+import { decodeText, isTextType } from '../text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { withoutOwnTags } from '../context/own-tags.ts'
 import type { ModelRequest, Turn } from '../models/provider.ts'
@@ -73,7 +73,7 @@ function show(attachment: Attachment, bytes: Uint8Array | undefined, traits: Tra
 }
 
 function textOfFile(attachment: Attachment, bytes: Uint8Array): string {
-	const text = withoutOwnTags(new TextDecoder().decode(bytes))
+	const text = withoutOwnTags(decodeText(bytes))
 	const about = aboutAttachment(attachment)
 	if (text.length <= TEXT_LIMIT) return `[${about}; its text:]\n${text}\n[end of the file]`
 	const rest = text.length - TEXT_LIMIT

@@ -4,6 +4,7 @@ import { isTextType } from '../../../sandbox/text-type.ts'
 import { ogg, pdf, png, wav } from '../../support/files.ts'
 
 const text = (words: string): Buffer => Buffer.from(words)
+const utf16 = (words: string): Buffer => Buffer.from(`\ufeff${words}`, 'utf16le')
 const mp4 = (brand: string): Buffer => Buffer.from(`\0\0\0\x18ftyp${brand}\0\0`, 'latin1')
 
 const cases: [
@@ -27,6 +28,12 @@ const cases: [
 	['an mp3', Buffer.from('ID3\x03', 'latin1'), {}, 'audio/mpeg', 'audio'],
 	['text', text('Grüße'), { media_type: 'image/png' }, 'text/plain', 'file'],
 	['text cut in the middle of a character', Buffer.from('Grü').subarray(0, 3), {}, 'text/plain', 'file'],
+	['text of Windows', utf16('Grüße\r\n'), {}, 'text/plain', 'file'],
+	['text of Windows, cut in the middle of a character', utf16('Grüße 🙂').subarray(0, -1), {}, 'text/plain', 'file'],
+	['a table of Windows', utf16('a,b'), { name: 'a.csv' }, 'text/csv', 'file'],
+	['big-endian text', utf16('Grüße').swap16(), {}, 'text/plain', 'file'],
+	['html of Windows', utf16('<html>'), { media_type: 'text/plain' }, 'text/html', 'file'],
+	['binary data that begins like text of Windows', utf16('a\0b'), {}, 'application/octet-stream', 'file'],
 	['a table', text('a,b\n1,2'), { name: 'Report.CSV' }, 'text/csv', 'file'],
 	['code', text('print(1)'), { media_type: 'text/x-python; charset=utf-8' }, 'text/x-python', 'file'],
 	['svg that claims to be an image', text('<svg onload="x()">'), { media_type: 'image/png' }, 'image/svg+xml', 'file'],

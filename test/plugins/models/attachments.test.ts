@@ -52,10 +52,11 @@ const document = pdf().toString('base64')
 const attachments = [
 	{ data: image, name: 'photo.png' },
 	{ data: document, name: 'terms.pdf' },
-	{ data: Buffer.from('a,b\n1,2\n').toString('base64'), name: 'table.csv' },
+	// as Windows writes text
+	{ data: Buffer.from('\ufeffa,b\n1,2\n', 'utf16le').toString('base64'), name: 'table.csv' },
 	{ data: Buffer.from([0, 1, 2]).toString('base64'), name: 'core.bin' },
 ]
-const table = '[file "table.csv", text/csv, 8 bytes; its text:]\na,b\n1,2\n\n[end of the file]'
+const table = '[file "table.csv", text/csv, 18 bytes; its text:]\na,b\n1,2\n\n[end of the file]'
 const binary = '[file "core.bin", application/octet-stream, 3 bytes]'
 
 /** Checks of the second request, which has the attachments of the prompt and of the tool result. */
