@@ -50,11 +50,11 @@ export async function loadFiles({ use }: Pick<Context, 'use'>, loading: Loading)
 		} catch (error) {
 			signal.throwIfAborted()
 			if (isFault(error, 'storage_full', 'not_found')) throw error
-			loaded.lines.push(texts.lost(file.what, reasonOf(error, max_bytes)))
+			loaded.lines.push(texts.lost(file, reasonOf(error, max_bytes)))
 		}
 	}
 	const skipped = more_files + files.length - taken
-	if (skipped > 0) loaded.lines.push(texts.lost(pluralize(skipped, 'more file'), 'too many files'))
+	if (skipped > 0) loaded.lines.push(texts.lost({ what: pluralize(skipped, 'more file') }, 'too many files'))
 	return loaded
 
 	async function loadFile({ ref, name, media_type, seconds, size = 0 }: IncomingFile, max_bytes: number) {

@@ -4,7 +4,7 @@ import { pluralize } from '../../../core/util/pluralize.ts'
 import type { WireError } from '../../../core/errors.ts'
 import type { AnswerFile, OpenQuestion, RunRecord } from '../../runs/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
-import type { ChatKind, IncomingMessage } from '../adapter.ts'
+import type { ChatKind, IncomingFile, IncomingMessage } from '../adapter.ts'
 
 /** A result with exactly this text is not delivered. */
 export const NOTHING_TO_SAY = 'NOTHING_TO_SAY'
@@ -96,8 +96,10 @@ export const texts = {
 		`\n\n… The answer is too long for a chat. The complete answer: ${code(`GET /v1/runs/${run_id}`)}`,
 	/** For the model, after the text of the message. */
 	attachment: (what: string): string => `[Attached but not readable here: ${oneLine(what)}]`,
-	lost: (what: string, why: string): string =>
-		`[Attached but not loaded: ${oneLine(what)} (${excerpt(oneLine(why), ERROR_LIMIT)})]`,
+	lost: ({ what, name }: Pick<IncomingFile, 'what' | 'name'>, why: string): string => {
+		const named = oneLine(what) + (name === undefined ? '' : ` ${JSON.stringify(excerpt(oneLine(name), NAME_LIMIT))}`)
+		return `[Attached but not loaded: ${named} (${excerpt(oneLine(why), ERROR_LIMIT)})]`
+	},
 	answerInText: 'I have asked a question: please answer it in text.',
 	/** For the model. */
 	place: (label: string, { chat, sender }: Pick<IncomingMessage, 'chat' | 'sender'>): string => {

@@ -99,7 +99,7 @@ void t.test('the prompt lists files that could not be loaded, and the message is
 	)
 	t.equal(
 		run?.prompt,
-		'[Attached but not loaded: a file (the room answered with status 404)]\n\n' +
+		'[Attached but not loaded: a file "0.png" (the room answered with status 404)]\n\n' +
 			'[Attached but not loaded: 2 more files (too many files)]',
 	)
 })

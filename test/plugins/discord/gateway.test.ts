@@ -303,5 +303,5 @@ void t.test('attachments reach the agent; the prompt lists those not loaded', as
 		(one: Answer) => one?.status === 'completed',
 	)
 	t.match(run.attachments, [{ type: 'image', name: 'cat.png' }])
-	t.match(run.prompt, /look\n\n\[Attached but not loaded: an image \(Discord answered with status 404\)\]$/)
+	t.match(run.prompt, /look\n\n\[Attached but not loaded: an image "gone\.png" \(Discord answered with status 404\)\]$/)
 })

@@ -320,7 +320,7 @@ void t.test('photos, documents and voice messages reach the agent; the prompt li
 	)
 	t.notOk(gone.attachments)
 	const large = await send({ document: { ...document, file_size: 30 * 1024 * 1024 } })
-	t.match(large.prompt, /\[Attached but not loaded: a file \(it is larger than 20 MiB\)\]/)
+	t.match(large.prompt, /\[Attached but not loaded: a file "terms\.pdf" \(it is larger than 20 MiB\)\]/)
 	telegram.fault('getFile', { error_code: 400, description: 'Bad Request: file is too big' })
 	t.match((await send({ voice })).prompt, /Attached but not loaded: a voice message \(.*file is too big/)
 	t.notMatch(JSON.stringify(await send({ voice })), telegram.token)
