@@ -25,7 +25,7 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 		name: 'subagent.spawn',
 		concurrent: true,
 		description:
-			'Gives a task to a sub-agent: a run of yours with an empty conversation of its own, which knows nothing but the prompt. ' +
+			'Gives a task to a sub-agent: a run of yours with an empty conversation of its own, which knows nothing but the prompt and sees no files. ' +
 			'Returns its result; with "wait": false it returns at once, and the result comes as a later message.',
 		parameters: Joi.object({
 			prompt: Joi.string()
