@@ -39,7 +39,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 	ctx.primitive({
 		name: 'heartbeat.update',
 		description:
-			'Changes, pauses or resumes one of your heartbeats, with the fields of heartbeat.create. Fields that you leave out stay unchanged.',
+			'Changes, pauses or resumes one of your heartbeats, with the fields of heartbeat.create. Fields that you omit stay unchanged.',
 		parameters: Joi.object({ id, ...briefly(others, 'As in heartbeat.create.'), paused }),
 		run: ({ id: heartbeat_id, ...args }, call) =>
 			asArguments(async () => {

@@ -37,7 +37,7 @@ export async function withAttachments(
 		} catch (error) {
 			if (!isFault(error, 'invalid_request', ...(isNew ? [] : tolerated))) throw error
 			if (isNew) throw paramError(`${field}[${at}].content`, error.message)
-			stored.push({ ...rest, content: `${rest.content}\n[attachments are left out: ${error.message}]`.trim() })
+			stored.push({ ...rest, content: `${rest.content}\n[attachments are omitted: ${error.message}]`.trim() })
 		}
 	}
 	return stored

@@ -59,7 +59,7 @@ export function showResult(log: RunLog, place: ResultPlace, content: string, lim
 	const stored = wholeStart(text, Math.min(RESULT_LIMIT, Math.max(0, RUN_LIMIT - storedBefore(log, place.call_id))))
 	unwritten.set(log, (unwritten.get(log) ?? new Map<string, number>()).set(place.call_id, stored.length))
 	const note = (shown: number, offset: number): string => {
-		const left = `[… ${size - shown} of ${size} characters are left out here`
+		const left = `[… ${size - shown} of ${size} characters are omitted here`
 		if (stored.length === 0)
 			return `${left}, and are not stored, since the results of this run are too long already; ask for less at a time …]`
 		const where = stored.length < text.length ? `the first ${stored.length} are stored; read on` : 'read on'

@@ -28,14 +28,14 @@ export async function storeFiles(
 	for (const [at, file] of files.entries()) {
 		bytes += file.bytes.length
 		if (at >= FILES || bytes > BYTES) {
-			omitted.push(`${files.length - at} more attachments are left out: a result may have ${FILES}, of 20 MiB together`)
+			omitted.push(`${files.length - at} more attachments are omitted: a result may have ${FILES}, of 20 MiB together`)
 			break
 		}
 		try {
 			attachments.push(...(await ctx.use('attachments').take(agent, [withoutSecrets(file, redactor)])))
 		} catch (error) {
 			if (!isFault(error, 'invalid_request', 'payload_too_large')) throw error
-			omitted.push(`an attachment is left out: ${error.message}`)
+			omitted.push(`an attachment is omitted: ${error.message}`)
 		}
 	}
 	const ops = async (): Promise<Op[]> => (await ctx.use('attachments').blobs.use(agent_uid, run_id, attachments)).ops

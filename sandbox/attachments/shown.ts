@@ -77,5 +77,5 @@ function textOfFile(attachment: Attachment, bytes: Uint8Array): string {
 	const about = aboutAttachment(attachment)
 	if (text.length <= TEXT_LIMIT) return `[${about}; its text:]\n${text}\n[end of the file]`
 	const rest = text.length - TEXT_LIMIT
-	return `[${about}; the beginning of its text:]\n${text.slice(0, TEXT_LIMIT).toWellFormed()}\n[… ${rest} more characters are left out]`
+	return `[${about}; the beginning of its text:]\n${text.slice(0, TEXT_LIMIT).toWellFormed()}\n[… ${rest} more characters are omitted]`
 }

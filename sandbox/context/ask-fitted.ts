@@ -149,7 +149,7 @@ function explained(reply: Extract<ModelReply, { status: 'failed' }>, { fits, ite
 	const { code, message, ...failure } = reply.failure
 	if (code !== 'context_too_long' || fits) return reply
 	const advice = 'give the agent a shorter persona or fewer tools'
-	return failed(code, `${message}; of the request, about ${partsIn(items)} cannot be left out: ${advice}`, failure)
+	return failed(code, `${message}; of the request, about ${partsIn(items)} cannot be omitted: ${advice}`, failure)
 }
 
 function partsIn(items: Fitted['items']): string {

@@ -24,7 +24,7 @@ function withoutSteps(turns: readonly Turn[], room: number, run_id: string, cost
 	const begin = turns.findIndex(({ role }) => role === 'assistant')
 	if (begin < 0) return turns
 	const head = turns.slice(0, begin)
-	const note = `[Earlier steps of this work are left out here; read them with conversation_read ${JSON.stringify({ run_id })}]`
+	const note = `[Earlier steps of this work are omitted here; read them with conversation_read ${JSON.stringify({ run_id })}]`
 	const latest = turns.findLastIndex(({ role }) => role === 'assistant')
 	let rest = turns.slice(begin)
 	for (let at = begin + 1; at <= latest && cost([...head, ...rest]) + MESSAGE_TOKENS * 10 > room; at++)

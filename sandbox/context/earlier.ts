@@ -60,7 +60,7 @@ export function lineOf(prompt: string): string {
 }
 
 function earlierOf(omitted: Marks['omitted'], summary: Summary | undefined, most: number, isKept: boolean): string {
-	if (!isKept) return '<earlier>\nEarlier messages are left out here, since they are too long.\n</earlier>'
+	if (!isKept) return '<earlier>\nEarlier messages are omitted here, since they are too long.\n</earlier>'
 	const list = omitted.map(({ run_id, line }) => `- ${run_id}: ${line}`)
 	const summaryText = summary ? withoutOwnTags(summary.text.slice(0, charactersIn(most)).toWellFormed()) : ''
 	while (list.length > 0 && tokensIn(list.join('\n')) > most) list.shift()

@@ -22,7 +22,7 @@ export function stubOf(shown: Turn, origin: ResultOrigin): Turn {
 		const beginning = turn.content.slice(0, 80).toWellFormed().replaceAll(/\s+/g, ' ')
 		return {
 			...turn,
-			content: `[result of ${turn.content.length} characters, left out here; it begins: ${beginning}…; ${readBy(origin)}]`,
+			content: `[result of ${turn.content.length} characters, omitted here; it begins: ${beginning}…; ${readBy(origin)}]`,
 		}
 	}
 	// Providers need their state only in the current turn.
@@ -53,7 +53,7 @@ function cut(text: string, limit: number, origin: ResultOrigin): string {
 	const head = Math.floor(limit * 0.75)
 	const beginning = text.slice(0, head).toWellFormed()
 	const end = text.slice(text.length - (limit - head)).toWellFormed()
-	return `${beginning}\n[… ${text.length - limit} of ${text.length} characters are left out here; ${readBy(origin)} …]\n${end}`
+	return `${beginning}\n[… ${text.length - limit} of ${text.length} characters are omitted here; ${readBy(origin)} …]\n${end}`
 }
 
 function readBy({ run_id, result_id }: ResultOrigin): string {

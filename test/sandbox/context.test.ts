@@ -56,10 +56,10 @@ void t.test('recent turns are whole, older ones stubs, the oldest are listed, al
 	)
 	t.match(request.turns[0]?.content, /conversation_search/)
 	t.match(request.turns[0]?.content, /- t\d+: prompt \d+/)
-	const stub = request.turns.find(({ role, content }) => role === 'tool' && content.includes('left out'))
+	const stub = request.turns.find(({ role, content }) => role === 'tool' && content.includes('omitted'))
 	t.match(
 		stub?.content,
-		/^\[result of 10\d\d characters, left out here; it begins: \d+ x x.*conversation_read {"result_id":"t\d+:c\d+"}\]$/,
+		/^\[result of 10\d\d characters, omitted here; it begins: \d+ x x.*conversation_read {"result_id":"t\d+:c\d+"}\]$/,
 	)
 	t.equal(request.turns.at(-1)?.content, 'and now?')
 	t.equal(
@@ -343,7 +343,7 @@ void t.test('a request that cannot be shortened fails with the message of the mo
 			return Promise.resolve({ status: 'failed', failure: { code: 'context_too_long', message, retryable: false } })
 		})
 		const whole =
-			/context length is 8192 tokens; of the request, about instructions \d+, .* cannot be left out: .* fewer tools$/
+			/context length is 8192 tokens; of the request, about instructions \d+, .* cannot be omitted: .* fewer tools$/
 		t.match(reply, { status: 'failed', failure: { code: 'context_too_long', message: whole } }, `factor ${factor}`)
 		t.equal(asked, 1)
 	}

@@ -66,7 +66,7 @@ void t.test('images of earlier messages are sent; one that cannot be loaded beco
 	const body = requests().at(-1)
 	const text = JSON.stringify(body)
 	t.ok(text.includes(cat) && text.includes(dog))
-	t.match(text, /\[attachments are left out: /)
+	t.match(text, /\[attachments are omitted: /)
 	t.match(await newestRun('bob'), { prompt: '', attachments: [{ type: 'image' }] })
 })
 

@@ -186,7 +186,7 @@ void t.test('a long answer is shortened in the middle', async (t) => {
 			['user', CONTINUE],
 		],
 	)
-	t.match(answer, ['assistant', /^Once upon a time [^]* are left out here[^]* they lived happily$/])
+	t.match(answer, ['assistant', /^Once upon a time [^]* are omitted here[^]* they lived happily$/])
 	t.ok(String(answer?.[1]).length < content.length)
 })
 

@@ -152,7 +152,7 @@ void t.test('a long conversation never fails, and loses no message', { timeout: 
 	t.ok(
 		requests
 			.at(-1)
-			?.messages.some(({ role, content }) => role === 'tool' && content?.includes('left out here; it begins: Page')),
+			?.messages.some(({ role, content }) => role === 'tool' && content?.includes('omitted here; it begins: Page')),
 		'a removed result is replaced by a note with its beginning',
 	)
 })

@@ -34,7 +34,7 @@ void t.test('a long result is abridged for the model and readable in full, until
 	const seen = model.requests('long').at(-1)?.messages.at(-1)
 	const content = String(seen?.content)
 	t.equal(seen?.role, 'tool')
-	t.match(content, /^(word ){300}\n\[… 48000 of 50000 characters are left out here; read on with conversation_read \{/)
+	t.match(content, /^(word ){300}\n\[… 48000 of 50000 characters are omitted here; read on with conversation_read \{/)
 	t.ok(content.endsWith('word word ') && content.length < 2_300)
 
 	const { agent_uid: uid } = (await ctx.use('runs').get(run_id)) as RunRecord

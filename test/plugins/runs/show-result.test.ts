@@ -106,10 +106,10 @@ void t.test('ids of calls can contain any characters', async (t) => {
 void t.test('results have a limit each and per run, which the note states', async (t) => {
 	const run = await beginRun()
 	const first = await run.keep('0', `${'x'.repeat(9 * MI)}end`)
-	t.match(first, `of ${9 * MI + 3} characters are left out here; the first ${8 * MI} are stored; read on with`)
+	t.match(first, `of ${9 * MI + 3} characters are omitted here; the first ${8 * MI} are stored; read on with`)
 	t.ok(first.endsWith('end'))
 	t.equal((await run.read('0', 8 * MI - 10))?.text.length, 10)
-	for (let at = 1; at < 8; at++) t.match(await run.keep(String(at), 'x'.repeat(8 * MI)), 'left out here; read on with')
+	for (let at = 1; at < 8; at++) t.match(await run.keep(String(at), 'x'.repeat(8 * MI)), 'omitted here; read on with')
 	const late = await run.keep('late', 'x'.repeat(10_000))
 	t.match(late, 'are not stored, since the results of this run are too long already; ask for less at a time')
 	t.equal(await run.read('late', 0), undefined)

@@ -290,7 +290,7 @@ void t.test('a long result is abridged for the model and truncated in the event,
 	const result = await run.call([{ ...echo, run: () => 'a'.repeat(100_000) }], { arguments: '{"text":"hi"}' })
 	const content = result.status === 'done' ? result.content : ''
 	const note =
-		'[… 67232 of 100000 characters are left out here; read on with conversation_read {"result_id":"run-1:call-1","offset":24576} …]'
+		'[… 67232 of 100000 characters are omitted here; read on with conversation_read {"result_id":"run-1:call-1","offset":24576} …]'
 	t.equal(content, `${'a'.repeat(24_576)}\n${note}\n${'a'.repeat(8_192)}`)
 	t.strictSame(await run.steps(), [{ kind: 'tool', call_id: 'call-1', ok: true, content, size: 100_000 }])
 	const shown = String((await run.events()).at(-1)?.payload.result)
