@@ -15,11 +15,13 @@ interface Status extends Health {
 export default {
 	description: 'Show the state of the gateway, its models, agents, channels and plugins',
 	examples: `
-Exit code: 0 the gateway works, 1 it needs attention, 69 no gateway answers. svc doctor also checks models and channels.
+Exit code: 0 the gateway itself works, 1 it needs attention, 69 no gateway answers. Failing models and channels are shown, but
+do not change the exit code: svc doctor checks them.
 
 Examples:
   svc status
   svc status --json | jq .agents
+  svc status --json | jq -e '.model_failure == null'
   SVC_URL=https://gateway.example.com SVC_TOKEN=svc_… svc status`,
 	async run(given) {
 		const cli: Cli = { ...given, api: briefly(given.api) }

@@ -21,12 +21,17 @@ interface ModelFailure {
 
 interface Facts {
 	providers: ListedProvider[] | null
-	/** Null as well if the token does not permit events:read. */
+	/**
+	 * The failure of the last call, or of the last call to the default provider: then fallbacks have answered. Null as well if the
+	 * token does not permit events:read.
+	 */
 	model_failure: ModelFailure | null
 }
 
 /** Events that report the end of a model call. */
 const OUTCOMES = 'model.response,model.retry,model.fallback,run.failed'
+/** The latest outcomes that are examined. A call that fails and its fallback together have a few. */
+const OUTCOMES_LIMIT = 20
 
 interface Outcome {
 	event_type: string
@@ -38,9 +43,13 @@ export default {
 	async read({ api }: Cli): Promise<Facts> {
 		const [providers, log] = await Promise.all([
 			permitted(api.request<ListedProvider[]>('GET', '/v1/providers')),
-			permitted(api.request<{ events: Outcome[] }>('GET', `/v1/audit?event_type=${OUTCOMES}&limit=1`)),
+			permitted(api.request<{ events: Outcome[] }>('GET', `/v1/audit?event_type=${OUTCOMES}&limit=${OUTCOMES_LIMIT}`)),
 		])
-		return { providers, model_failure: failureIn(log?.events[0]) }
+		const byDefault = providers?.find((one) => one.is_default)
+		const outcomes = log?.events ?? []
+		const ofDefault =
+			byDefault && outcomes.find(({ payload: { provider, from } }) => (provider ?? from) === byDefault.name)
+		return { providers, model_failure: failureIn(outcomes[0]) ?? failureIn(ofDefault) }
 	},
 	show({ providers, model_failure }: Facts, style) {
 		const byDefault = providers?.find((one) => one.is_default)

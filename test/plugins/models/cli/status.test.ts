@@ -47,6 +47,12 @@ void t.test('svc status shows the default provider, and a failed call until the 
 	t.match((await svc(['status'])).stdout, /; the last call of other failed at /)
 	await bea.ended(run)
 
+	model.on('Where', { status: 401, message: 'no such key' }, 'There.')
+	const cy = await follow(t, gateway, 'cy', { config: { fallback: ['other'] } })
+	await cy.complete('Where')
+	const replaced = (await svc(['status', '--json'])).json()
+	t.match(replaced, { model_failure: { provider: 'local', message: /no such key/ } }, 'the fallback has answered')
+
 	const reader = await addToken(gateway, ['agents:read'])
 	t.match((await svcFor({ ...gateway, token: reader.token })(['status'])).stdout, `\nmodels: local (qwen3`)
 })
