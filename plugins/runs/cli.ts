@@ -15,7 +15,7 @@ export default {
 			load: () => import('./cli/chat.ts'),
 		},
 		runs: {
-			summary: 'List, read, follow and cancel runs',
+			summary: 'List, read, follow, cancel and retry runs',
 			group: 'work',
 			order: 4,
 			load: () => import('./cli/runs.ts'),

@@ -60,6 +60,8 @@ export interface RunRecord {
 	said?: true
 	/** Where the conversation takes place and with whom, in a few words for the model. */
 	place?: string
+	/** Where its result goes, for a retry; absent if nowhere, and in records of version 0.2.0. */
+	destination?: Destination
 	/** Replaces the agent's persona. */
 	persona?: string
 	/** The run that started this one, and its depth below a run that a person started: 1 for a sub-agent. */
@@ -408,6 +410,13 @@ export interface Runs {
 	visibleTo(caller: AgentLimit): Runs
 	/** Throws `conflict` if the run has already ended. When it settles, the run and all runs that it started have ended. */
 	cancel(run_id: string): Promise<RunRecord>
+	/**
+	 * Starts a failed or stopped run again: a new run in its conversation with the same prompt, attachments and destination. Within
+	 * 24 hours a run is started again once: later calls return the new run, or start it again if it has failed, too. Throws
+	 * `conflict` for a run that has not failed, or that answers a message or request (only `api`, `webhook` and `heartbeat` can be
+	 * started again), and what `start` throws.
+	 */
+	retry(run_id: string): Promise<RunRecord>
 	/** As `cancel`; false if the run does not exist or has already ended. */
 	stop(run_id: string): Promise<boolean>
 	/** Cancels every unfinished run of the agent. */

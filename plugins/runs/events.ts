@@ -13,6 +13,13 @@ export default {
 			conversation: 'The conversation in which it waits.',
 		},
 	},
+	'run.retried': {
+		description: 'A failed or stopped run was started again, as this run.',
+		payload: {
+			retried: 'The failed or stopped run.',
+			run_id: 'The run that was started in its place.',
+		},
+	},
 	'run.started': {
 		description: 'A run begins to work on its prompt.',
 		payload: {

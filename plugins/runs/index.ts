@@ -19,7 +19,7 @@ export default definePlugin<RunSettings, Runs>({
 	needs: ['auth', 'agents', 'attachments', 'models', 'usage'],
 	events,
 	scopes: {
-		'runs:write': 'Start, stop and cancel runs, answer questions',
+		'runs:write': 'Start, stop, cancel and retry runs, answer questions',
 		'requests:read': 'Read requests to models as they were sent (`runs.keep_requests`)',
 	},
 	async start(ctx) {

@@ -201,6 +201,22 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		},
 		handler: async ({ auth, params }) => shown(await runs.visibleTo(auth.credentials).cancel(params.run_id)),
 	})
+	server.route<{ Params: { run_id: string } }>({
+		method: 'POST',
+		path: '/v1/runs/{run_id}/retry',
+		options: {
+			id: 'retryRun',
+			description: 'Start a failed or stopped run again',
+			notes:
+				'Returns a new run in the same conversation, with the same prompt and attachments; its answer goes where that of the first run was meant to go. It works on the prompt from the beginning, and its model sees how the earlier run ended. Only runs of the API, webhooks and heartbeats can be started again. Within 24 hours a run is started again once: if the new run has failed, too, it is started again.',
+			tags: ['api', 'runs'],
+			auth: scoped('runs:write'),
+			plugins: { auth: { agents: 'checked' }, openapi: { errors: [409] } },
+			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody },
+			response: { status: { 200: run } },
+		},
+		handler: async ({ auth, params }) => shown(await runs.visibleTo(auth.credentials).retry(params.run_id)),
+	})
 	server.route<{ Params: { name: string } }>({
 		method: 'POST',
 		path: '/v1/agents/{name}/stop',

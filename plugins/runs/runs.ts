@@ -31,6 +31,7 @@ import { allRuns, runsOfAgent } from './run-lists.ts'
 import { findRun, getRun, readRun } from './records.ts'
 import { isEnded } from './run-state.ts'
 import { openQueueLimits } from './queue-limits.ts'
+import { retryRun } from './retry.ts'
 import { createRun } from './start.ts'
 import { startedIn } from './started-in.ts'
 import { summariesOf } from './summaries.ts'
@@ -111,6 +112,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		list: (agent, options) => runsOfAgent(store, agent, options),
 		listAll: (options) => allRuns(ctx, options),
 		visibleTo: (caller) => (caller.agents ? visibleRuns(runs, ctx.use('agents'), caller) : runs),
+		retry: (run_id) => retryRun(runs, run_id),
 		async cancel(run_id) {
 			const run = await getRun(store, run_id)
 			if (isEnded(run.status)) throw new Fault('conflict', `run ${run_id} has ended already: ${run.status}`)

@@ -150,6 +150,7 @@ function makeRecord(
 		...(request.attachments?.length && { attachments: request.attachments }),
 		...(request.origin && { origin: request.origin }),
 		...(request.place !== undefined && { place: request.place.slice(0, 500) }),
+		...(request.destination && request.destination.deliver !== 'none' && { destination: request.destination }),
 		...(request.persona !== undefined && { persona: request.persona }),
 		...(request.parent && { parent: request.parent }),
 		...(request.tools && { tools: request.tools }),
@@ -168,7 +169,7 @@ function makeRecord(
 }
 
 /** Prefixes of the gateway's own idempotency keys. */
-const OWN = /^(heartbeat|said|summary):/
+const OWN = /^(heartbeat|retry|said|summary):/
 
 /** Prefixes the key of an API caller if it could collide with one of the gateway. */
 export function keyOfCaller(key: string): string {

@@ -20,6 +20,7 @@ export function visibleRuns(runs: Runs, agents: Agents, caller: AgentLimit): Run
 		find,
 		get,
 		cancel: async (run_id) => runs.cancel((await get(run_id)).run_id),
+		retry: async (run_id) => runs.retry((await get(run_id)).run_id),
 		stop: async (run_id) => (await find(run_id)) !== undefined && runs.stop(run_id),
 		follow: async (run_id, listener) => runs.follow((await get(run_id)).run_id, listener),
 		async listAll(options) {

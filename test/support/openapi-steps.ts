@@ -93,6 +93,11 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	listStepRequests: ({ made }) => ({ params: { run_id: made.get('startRun').run_id, step: '1' } }),
 	deleteConversation: ofStartedRun,
 	cancelRun: async ({ gateway }) => ({ params: { run_id: (await startAsking(gateway, 'bob')).run_id } }),
+	async retryRun({ gateway }) {
+		const { run_id } = await startAsking(gateway, 'fay')
+		await gateway.request('POST', `/v1/runs/${run_id}/cancel`)
+		return { params: { run_id } }
+	},
 	answerQuestion: async ({ gateway }) => ({
 		params: { name: 'carol', question_id: (await startAsking(gateway, 'carol')).question_id },
 	}),

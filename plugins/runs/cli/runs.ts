@@ -1,4 +1,4 @@
-import { path } from '../../../core/cli/contract.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { followRun, readRun } from './follow-run.ts'
@@ -10,6 +10,7 @@ import type { RunStep } from '../steps.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
 import { when } from '../../../core/cli/when.ts'
+import { pluralize } from '../../../core/util/pluralize.ts'
 import { costText } from '../../shared/cost-text.ts'
 
 export default {
@@ -22,6 +23,7 @@ Examples:
   svc runs show 32d6e42c
   svc runs steps 32d6e42c
   svc runs files 32d6e42c --to .
+  svc runs retry 32d6e42c
   svc runs follow 01a2000b-1d30-7000-a99c-5be232d6e42c
   svc runs list ada --json | jq -r '.[].run_id'`,
 	commands: {
@@ -106,6 +108,30 @@ Examples:
 				cli.out.answer(run, () => `Cancelled ${run_id}.`)
 			},
 		},
+		retry: {
+			description: 'Start failed or stopped runs again, each as a new run of its conversation',
+			arguments: '<run...>',
+			async run(cli, { run: typed }: { run: string[] }) {
+				const started: Run[] = []
+				let failed = 0
+				for (const one of typed) {
+					try {
+						const run_id = await runIdOf(cli, one)
+						started.push(await cli.api.request<Run>('POST', path`/v1/runs/${run_id}/retry`))
+					} catch (error) {
+						// The others can be started nevertheless.
+						if (!(error instanceof CliError) || typed.length === 1) throw error
+						cli.out.note(error.message)
+						failed++
+					}
+				}
+				cli.out.answer(
+					started,
+					(all) => `Started ${pluralize(all.length, 'run')}: ${all.map((one) => one.run_id).join(' ')}`,
+				)
+				if (failed > 0) throw new CliError('failed', `${pluralize(failed, 'run')} could not be started again`)
+			},
+		},
 	},
 } satisfies Command
 
@@ -175,9 +201,13 @@ function shownRequests(all: StepRequest[], style: Style): string {
 		.join('\n\n')
 }
 
-function coloured({ status }: Run, style: Style): string {
+function coloured({ status, error }: Run, style: Style): string {
 	if (status === 'completed') return style.good(status)
-	return status === 'failed' ? style.bad(status) : status === 'paused' ? style.warn(status) : status
+	return status === 'failed'
+		? style.bad(error ? `${status}: ${error.code}` : status)
+		: status === 'paused'
+			? style.warn(status)
+			: status
 }
 
 function shown(run: Run, style: Style): string {
@@ -198,7 +228,7 @@ function shown(run: Run, style: Style): string {
 		...known('finish reason', run.finish_reason),
 		['prompt', run.prompt],
 		...known('asks', question && `${question.question} (svc questions answer ${run.agent} ${question.question_id} …)`),
-		error ? ['error', `${error.message} (${error.code})`] : ['answer', run.answer],
+		error ? ['error', error.message] : ['answer', run.answer],
 		...known('files', run.files?.map(({ name }) => name).join(', ')),
 	])
 }

@@ -108,6 +108,41 @@ void t.test('a result is sent to the chat, and becomes part of its conversation'
 	t.strictSame(contents, [['which machine?', 'It is web-1.'], ['The disk of web-1 is full.']])
 })
 
+void t.test('a failed run is started again once; its answer goes to the same chat', async (t) => {
+	const it = await open()
+	const failing = { status: 401, message: 'no such key' }
+	model.on('disk of web-2', failing, failing, 'The disk of web-2 is full.')
+	const retry = (run_id: string) => request('POST', `/v1/runs/${run_id}/retry`)
+	const ended = (run_id: string, status: string) => eventually(async () => (await statusOf(run_id)) === status)
+
+	const first = await it.post('disk of web-2')
+	await ended(first, 'failed')
+	const { status, body: second } = await retry(first)
+	t.equal(status, 200)
+	t.match(second, { agent: 'ada', trigger: 'webhook', prompt: /disk of web-2/ })
+	await ended(second.run_id, 'failed')
+	const { body: third } = await retry(first)
+	t.not(third.run_id, second.run_id, 'the second run has failed, too')
+	t.equal((await retry(second.run_id)).body.run_id, third.run_id, 'is not started twice')
+	await ended(third.run_id, 'completed')
+	await eventually(() => it.sent().at(-1) === 'The disk of web-2 is full.')
+	t.equal((await retry(first)).body.run_id, third.run_id)
+	t.match(await eventsAbout(third.run_id, 'run.retried'), [{ retried: second.run_id }])
+
+	const done = await retry(third.run_id)
+	t.equal(done.status, 409)
+	t.match(done.body.message, /is completed; only a failed or stopped run/)
+	model.on('how full', failing)
+	await it.say('how full is it?')
+	const asked = await eventually(
+		async () => (await request('GET', '/v1/agents/ada/runs?limit=1')).body[0],
+		({ status, trigger }: Answer) => trigger === 'loop' && status === 'failed',
+	)
+	const chat = await retry(asked.run_id)
+	t.equal(chat.status, 409)
+	t.match(chat.body.message, /answers a message or request \(loop\)/)
+})
+
 void t.test('an answer of exactly NOTHING_TO_SAY is not sent', async (t) => {
 	const it = await open()
 	model.on('nothing new', ' NOTHING_TO_SAY\n')

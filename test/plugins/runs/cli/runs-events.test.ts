@@ -142,6 +142,21 @@ void t.test('completion in bash works with an alias, and completes ids of runs',
 	t.strictSame(stdout.trim().split('\n'), [wanted, 'bob'])
 })
 
+void t.test('svc runs retry starts several runs again, and reports those that it cannot', async (t) => {
+	const ids: string[] = []
+	for (const conversation of ['one', 'two']) {
+		const { body } = await gateway.request('POST', '/v1/agents/held/runs', { body: { prompt: 'wait', conversation } })
+		await gateway.request('POST', `/v1/runs/${body.run_id}/cancel`)
+		ids.push(body.run_id)
+	}
+	const [done] = (await svc(['runs', 'list', 'ada', '--limit', '1', '--json'])).json()
+	const some = await svc(['runs', 'retry', ...ids, done.run_id, '--json'])
+	t.equal(some.code, exitCodes.failed)
+	t.match(some.stderr, /is completed; only a failed or stopped run[^]*1 run could not be started again/)
+	t.match(some.json(), [{ agent: 'held', prompt: 'wait' }, { agent: 'held' }])
+	for (const { run_id } of some.json()) await gateway.request('POST', `/v1/runs/${run_id}/cancel`)
+})
+
 void t.test('svc runs files lists and saves the files of an answer', async (t) => {
 	const prompt = `/tool conversation.send_file ${JSON.stringify({ text: 'a,b\n', name: 'numbers.csv' })}`
 	await gateway.request('POST', '/v1/agents', { body: { name: 'sender' } })

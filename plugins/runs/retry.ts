@@ -1,0 +1,42 @@
+/** Starts a failed or stopped run again, as a new run of its conversation. */
+import { Fault } from '../../core/errors.ts'
+import type { RunRecord, Runs } from './contract.ts'
+
+/** Triggers of runs that nobody waits for any more. The others answer a message or a request, which can be sent again. */
+const TRIGGERS = ['api', 'webhook', 'heartbeat']
+
+/** As `Runs.retry`. */
+export async function retryRun(runs: Pick<Runs, 'get' | 'start'>, run_id: string): Promise<RunRecord> {
+	const run = await runs.get(run_id)
+	checkRetryable(run)
+	const { agent: name, agent_uid: uid, prompt, attachments, trigger, conversation, destination } = run
+	const next = await runs.start(
+		{ name, uid },
+		{
+			prompt,
+			trigger,
+			conversation,
+			destination,
+			...(attachments && { attachments }),
+			origin: { event_type: 'run.retried', payload: { retried: run_id } },
+			idempotency_key: `retry:${run_id}`,
+		},
+	)
+	// An earlier retry that has failed, too.
+	return hasFailed(next) ? retryRun(runs, next.run_id) : next
+}
+
+function checkRetryable(run: RunRecord): void {
+	const { run_id, status, trigger } = run
+	if (!hasFailed(run))
+		throw new Fault('conflict', `run ${run_id} is ${status}; only a failed or stopped run can be started again`)
+	if (!TRIGGERS.includes(trigger) || run.parent || run.given || run.said)
+		throw new Fault(
+			'conflict',
+			`run ${run_id} answers a message or request (${trigger}) and cannot be started again here; send that again`,
+		)
+}
+
+function hasFailed({ status }: Pick<RunRecord, 'status'>): boolean {
+	return status === 'failed' || status === 'stopped'
+}
