@@ -7,7 +7,7 @@ export function lineOf(attachment: Attachment, why?: string): string {
 	const { transcript } = attachment
 	const about = aboutAttachment(attachment)
 	if (typeof transcript === 'string') return `[${about}; in words:]\n${transcript}`
-	const more = why ?? (transcript === null ? 'it could not be transcribed' : undefined)
+	const more = transcript === null ? 'it could not be transcribed' : why
 	return more === undefined ? `[${about}]` : `[${about}: ${more}]`
 }
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
+import { shownOf } from '../../../sandbox/attachments/shown.ts'
 import { makeHome, send, startGateway, startHere } from '../../support/gateway.ts'
 import type { Answer, KillableGateway } from '../../support/gateway.ts'
 import { ogg } from '../../support/files.ts'
@@ -100,4 +101,17 @@ transcription: {provider: voice, model: whisper-1}
 	})
 	const failed = ada.eventsOf(body.run_id).find(({ event_type }) => event_type === 'message.transcribed')
 	t.match(failed?.payload, { content: null, error: /./ })
+})
+
+void t.test('a model that accepts no recordings is told that one could not be transcribed', async (t) => {
+	const blob = `sha256:${'0'.repeat(64)}`
+	const voice = { type: 'audio', blob, media_type: 'audio/ogg', size: 4, transcript: null } as const
+	const none = new Set<string>()
+	const shown = shownOf(
+		{ role: 'user', content: '', attachments: [voice] },
+		{ files: new Map([[blob, ogg()]]) },
+		{},
+		{ images: none, files: none, audio: none },
+	)
+	t.match(shown, [{ kind: 'text', text: '[recording, audio/ogg, 4 bytes: it could not be transcribed]' }])
 })
