@@ -1,5 +1,6 @@
 /** Starts a failed or stopped run again, as a new run of its conversation. */
 import { Fault } from '../../core/errors.ts'
+import { defined } from '../../core/util/defined.ts'
 import type { RunRecord, Runs } from './contract.ts'
 
 /** Triggers of runs that nobody waits for any more. The others answer a message or a request, which can be sent again. */
@@ -9,7 +10,8 @@ const TRIGGERS = ['api', 'webhook', 'heartbeat']
 export async function retryRun(runs: Pick<Runs, 'get' | 'start'>, run_id: string): Promise<RunRecord> {
 	const run = await runs.get(run_id)
 	checkRetryable(run)
-	const { agent: name, agent_uid: uid, prompt, attachments, trigger, conversation, destination } = run
+	const { agent: name, agent_uid: uid, prompt, trigger, conversation, destination } = run
+	const { attachments, persona, tools, limits } = run
 	const next = await runs.start(
 		{ name, uid },
 		{
@@ -17,7 +19,7 @@ export async function retryRun(runs: Pick<Runs, 'get' | 'start'>, run_id: string
 			trigger,
 			conversation,
 			destination,
-			...(attachments && { attachments }),
+			...defined({ attachments, persona, tools, limits }),
 			origin: { event_type: 'run.retried', payload: { retried: run_id } },
 			idempotency_key: `retry:${run_id}`,
 		},
