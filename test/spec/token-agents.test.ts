@@ -36,6 +36,7 @@ const checked: Record<string, number> = {
 	listAllRuns: 200,
 	getRun: 404,
 	cancelRun: 404,
+	retryRun: 404,
 	listSteps: 404,
 	listStepRequests: 404,
 	listEvents: 200,
