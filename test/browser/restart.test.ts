@@ -1,32 +1,9 @@
 /** The console during a restart of the gateway in the middle of a run: it shows the restart, and continues without gap or repeat. */
-import { connect, createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
-import { once } from 'node:events'
 import t from 'tap'
-import type { Test } from 'tap'
+import { freePort } from '../support/free-ports.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { noBrowser, startBrowser } from './chromium.ts'
-
-/**
- * One address for a gateway before and after a restart: another program may take the port of a gateway that has stopped. `to`: the
- * port of the gateway; undefined while there is none.
- */
-async function startDoor(t: Test): Promise<{ url: string; to: number | undefined }> {
-	const door = { url: '', to: undefined as number | undefined }
-	const server = createServer((client) => {
-		client.on('error', () => {})
-		if (door.to === undefined) return void client.destroy()
-		const gateway = connect(door.to, '127.0.0.1').on('error', () => {})
-		client.on('close', () => gateway.destroy())
-		gateway.on('close', () => client.destroy())
-		client.pipe(gateway).pipe(client)
-	})
-	await once(server.listen(0, '127.0.0.1'), 'listening')
-	t.teardown(() => server.close())
-	door.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-	return door
-}
 
 void t.test('a run is followed through a restart', { skip: noBrowser }, async (t) => {
 	const model = await startModelServer()
@@ -39,33 +16,30 @@ void t.test('a run is followed through a restart', { skip: noBrowser }, async (t
 	)
 	const provider = `{kind: openai, base_url: "${model.url}", model: qwen3}`
 	const home = makeHome({ config: `providers: {local: ${provider}}\ndefault_provider: local\n` }, t)
-	let gateway = await startGateway({ home })
+	const env = { SVC_PORT: String(await freePort()) }
+	let gateway = await startGateway({ home, env })
 	t.teardown(() => gateway.stop())
-	const door = await startDoor(t)
-	door.to = Number(new URL(gateway.url).port)
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const { run_id } = (await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'Go on' } })).body
 
 	const browser = await startBrowser([])
 	t.teardown(() => browser.close())
-	const page = await browser.newPage({ baseURL: door.url })
+	const page = await browser.newPage({ baseURL: gateway.url })
 	await page.goto(`/#/runs/${run_id}`)
 	const question = page.getByRole('button', { name: 'tea' })
 	await question.waitFor()
-	const chat = await browser.newPage({ baseURL: door.url })
+	const chat = await browser.newPage({ baseURL: gateway.url })
 	await chat.goto('/#/chat/ada')
 	await chat.getByLabel('Message').fill('Half a message')
 	// Lost if the page is reloaded.
 	await page.evaluate('window.isSamePage = true')
 
-	door.to = undefined
 	await gateway.stop()
 	const banner = page.getByText('The gateway does not answer.')
 	await banner.waitFor()
 	await chat.getByText('The gateway does not answer.').waitFor()
 	t.ok(await page.getByText('Which?').first().isVisible(), 'the last state is still shown')
-	gateway = await startGateway({ home })
-	door.to = Number(new URL(gateway.url).port)
+	gateway = await startGateway({ home, env })
 	await banner.waitFor({ state: 'detached' })
 	await chat.getByText('The gateway does not answer.').waitFor({ state: 'detached' })
 	await chat.waitForFunction('document.querySelector("textarea")?.value === "Half a message"')
