@@ -5,8 +5,8 @@ import t from 'tap'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { deliver, makeHook } from '../plugins/webhooks/sender.ts'
 import { endedRun } from '../support/ended-run.ts'
-import { makeHome, send, startHere } from '../support/gateway.ts'
-import type { Answer, KillableGateway, TestGateway } from '../support/gateway.ts'
+import { apiOf, makeHome, startHere } from '../support/gateway.ts'
+import type { Answer, KillableGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { providersAt } from '../support/providers.ts'
@@ -26,12 +26,7 @@ ${providersAt({ mock: model.url })}  offline: { kind: offline }
 	const home = makeHome({ config: `${config}workers: { threads: 1, runs_per_thread: 1 }\n` }, t)
 	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
-	const api: Pick<TestGateway, 'url' | 'request'> = {
-		get url() {
-			return gateway.url
-		},
-		request: (method, path, options) => send(gateway.url + path, method, options),
-	}
+	const api = apiOf(() => gateway)
 	const hook = await makeHook(api, 'ada')
 	// They occupy the only place and the reserve.
 	for (const name of ['first', 'second']) {

@@ -8,8 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { deliver, makeHook } from '../plugins/webhooks/sender.ts'
 import { endedRun } from '../support/ended-run.ts'
-import { makeHome, send, startHere } from '../support/gateway.ts'
-import type { Answer, KillableGateway, TestGateway } from '../support/gateway.ts'
+import { apiOf, makeHome, startHere } from '../support/gateway.ts'
+import type { Answer, KillableGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import { ongoingRunsEnd } from '../support/restarts.ts'
 import { eventually } from '../support/wait.ts'
@@ -28,12 +28,7 @@ void t.test(
 		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\nwebhooks:\n  per_minute: 1000000\n' }, t)
 		let gateway: KillableGateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())
-		const api: Pick<TestGateway, 'url' | 'request'> = {
-			get url() {
-				return gateway.url
-			},
-			request: (method, path, options) => send(gateway.url + path, method, options),
-		}
+		const api = apiOf(() => gateway)
 		const hook = await makeHook(api, 'ada')
 
 		/** The delivery ids of all answers with 200, by the sender's id. */

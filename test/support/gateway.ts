@@ -105,6 +105,16 @@ export async function startHere(home: string, env: NodeJS.ProcessEnv = {}): Prom
 	return { url, kill: stop }
 }
 
+/** Requests to the gateway that `current` returns, for a test whose gateway restarts at another port. */
+export function apiOf(current: () => Pick<KillableGateway, 'url'>): Pick<TestGateway, 'url' | 'request'> {
+	return {
+		get url() {
+			return current().url
+		},
+		request: (method, path, options) => send(current().url + path, method, options),
+	}
+}
+
 /** A temporary home with a gateway.yaml and further files, which `t` removes at its end. */
 export function makeHome({ config, files }: Pick<GatewayOptions, 'config' | 'files'> = {}, t?: Test): string {
 	const home = mkdtempSync(join(tmpdir(), 'svc-test-'))
