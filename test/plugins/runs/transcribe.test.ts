@@ -103,7 +103,7 @@ transcription: {provider: voice, model: whisper-1}
 	t.match(failed?.payload, { content: null, error: /./ })
 })
 
-void t.test('a model that accepts no recordings is told that one could not be transcribed', async (t) => {
+void t.test('a model that does not accept audio is told that a recording could not be transcribed', async (t) => {
 	const blob = `sha256:${'0'.repeat(64)}`
 	const voice = { type: 'audio', blob, media_type: 'audio/ogg', size: 4, transcript: null } as const
 	const none = new Set<string>()
