@@ -61,10 +61,10 @@ export interface LentThreads {
 
 const WAITING_LIMIT = 1024
 /**
- * This many waiting runs start at once. Fewer start together at the end of the turn of the event loop, since waking a thread costs
- * more than sending it another run.
+ * This many waiting runs start at once, so that a thread works while this one handles further requests. Fewer start together at the
+ * end of the turn of the event loop, since waking a thread costs more than sending it another run.
  */
-const BURST = 32
+const BURST = 8
 const GRACE_MS = 2_000
 /** Enough for a thousand runs with long conversations, but a thread that leaks ends before the machine is out of memory. */
 export const HEAP_MIB = 1024
