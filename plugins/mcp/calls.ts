@@ -1,14 +1,20 @@
 /** The calls in progress of one server: their deadlines, and the server's questions during them. */
+import type {
+	CreateMessageRequestParams,
+	CreateMessageResult,
+	ElicitRequestParams,
+	ElicitRequestURLParams,
+	ElicitResult,
+} from '@modelcontextprotocol/sdk/types.js'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import type { Attached, ToolCall } from '../../core/plugin.ts'
 import type { McpSettings } from './contract.ts'
 import { elicit } from './elicitation.ts'
-import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { Link } from './link.ts'
 import { openCallTimer } from './call-timer.ts'
 import type { CallTimer } from './call-timer.ts'
 import { filesOfResult, textOfResult } from './results.ts'
-import type { Sample, Sampled, SamplingRequest } from './sampling.ts'
+import type { Sample } from './sampling.ts'
 
 export interface CallsOptions {
 	server: string
@@ -47,7 +53,7 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 		return calls.every(({ toolCall }) => toolCall.run_id === latest?.toolCall.run_id) ? latest : undefined
 	}
 
-	const ask = (request: FormRequest | UrlRequest, { toolCall, timer }: Call): Promise<Elicited> =>
+	const ask = (request: ElicitRequestParams, { toolCall, timer }: Call): Promise<ElicitResult> =>
 		elicit(request, server, scrub, async (question) => {
 			const resume = timer.pause()
 			try {
@@ -57,10 +63,8 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 			}
 		})
 
-	const visit = async (visits: { message: string; url: string }[], call: Call): Promise<boolean> => {
-		for (const request of visits) {
-			if ((await ask({ mode: 'url', ...request }, call)).action !== 'accept') return false
-		}
+	const visit = async (visits: ElicitRequestURLParams[], call: Call): Promise<boolean> => {
+		for (const request of visits) if ((await ask(request, call)).action !== 'accept') return false
 		return true
 	}
 
@@ -145,7 +149,7 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 			}
 		},
 		/** Asks a question of the server. Declines unless all calls in progress belong to one run: the question names no call. */
-		async elicit(request: FormRequest | UrlRequest): Promise<Elicited> {
+		async elicit(request: ElicitRequestParams): Promise<ElicitResult> {
 			const call = callOfOneRun()
 			return call ? ask(request, call) : { action: 'decline' }
 		},
@@ -153,7 +157,7 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 		 * Answers a request of the server to the agent's model. Throws `conflict` unless all calls in progress belong to one run, and
 		 * what `Sample` throws.
 		 */
-		async sample(request: SamplingRequest, signal: AbortSignal): Promise<Sampled> {
+		async sample(request: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult> {
 			const call = callOfOneRun()
 			if (!call)
 				throw new Fault(

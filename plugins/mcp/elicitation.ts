@@ -2,29 +2,13 @@
  * Turns a server's questions to a person (elicitations in the protocol) into questions of the run. A form of several fields is
  * asked field by field; a JSON object answers all fields at once.
  */
+import type { ElicitRequestFormParams, ElicitRequestParams, ElicitResult } from '@modelcontextprotocol/sdk/types.js'
 import { isFault } from '../../core/errors.ts'
 import { isObject } from '../../core/util/is-object.ts'
 import { jsonIn } from '../../core/util/json-in.ts'
 import type { QuestionText } from '../../core/plugin.ts'
 import { hintOf, readAnswer, readValue } from './fields.ts'
 import type { Field, Value } from './fields.ts'
-
-export interface FormRequest {
-	mode?: 'form' | undefined
-	message: string
-	requestedSchema: { properties: Record<string, unknown>; required?: string[] | undefined }
-}
-
-export interface UrlRequest {
-	mode: 'url'
-	message: string
-	url: string
-}
-
-export interface Elicited {
-	action: 'accept' | 'decline' | 'cancel'
-	content?: Record<string, Value>
-}
 
 type Ask = (question: QuestionText) => Promise<string>
 
@@ -38,11 +22,11 @@ const SKIP = 'skip'
 
 /** `scrub` redacts the server's texts. */
 export async function elicit(
-	request: FormRequest | UrlRequest,
+	request: ElicitRequestParams,
 	server: string,
 	scrub: (text: string) => string,
 	ask: Ask,
-): Promise<Elicited> {
+): Promise<ElicitResult> {
 	const message = `The MCP server "${server}" asks: ${scrub(request.message).slice(0, MESSAGE_LIMIT)}`
 	try {
 		return request.mode === 'url' ? await visit(request.url, message, ask) : await form(request, message, scrub, ask)
@@ -54,7 +38,7 @@ export async function elicit(
 }
 
 /** Shows the complete address. Only the person opens it. */
-async function visit(address: string, message: string, ask: Ask): Promise<Elicited> {
+async function visit(address: string, message: string, ask: Ask): Promise<ElicitResult> {
 	const url = URL.parse(address)
 	if (!url || !['http:', 'https:'].includes(url.protocol) || url.href.length > ADDRESS_LIMIT)
 		return { action: 'decline' }
@@ -64,11 +48,11 @@ async function visit(address: string, message: string, ask: Ask): Promise<Elicit
 }
 
 async function form(
-	{ requestedSchema }: FormRequest,
+	{ requestedSchema }: ElicitRequestFormParams,
 	message: string,
 	scrub: Field['scrub'],
 	ask: Ask,
-): Promise<Elicited> {
+): Promise<ElicitResult> {
 	const required = new Set(requestedSchema.required)
 	const fields = Object.entries(requestedSchema.properties).map(([name, schema]): Field => ({
 		name,

@@ -3,6 +3,7 @@
  * counts towards the usage and the limits of the agent and of its parent, and ends with its parent. It uses the agent's model, but
  * not its persona, history or tools.
  */
+import type { CreateMessageRequestParams, CreateMessageResult } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -10,36 +11,17 @@ import type { Runs } from '../runs/contract.ts'
 import type { McpSettings } from './contract.ts'
 import { isObject } from '../../core/util/is-object.ts'
 
-/** Validated by the SDK. */
-export interface SamplingRequest {
-	messages: readonly { role: 'user' | 'assistant'; content: unknown }[]
-	systemPrompt?: string | undefined
-	maxTokens: number
-	temperature?: number | undefined
-	stopSequences?: readonly string[] | undefined
-	tools?: readonly unknown[] | undefined
-}
-
-export interface Sampled {
-	role: 'assistant'
-	content: { type: 'text'; text: string }
-	model: string
-	stopReason: 'endTurn' | 'maxTokens'
-	/** The SDK's type of results requires this. */
-	[key: string]: unknown
-}
-
 /**
  * Answers a request of `server` during `call`. Throws `invalid_request` for requests that are not supported, `rate_limited` after
  * too many requests in the run, `stopped`, and `mcp_failed` if the model did not answer. `scrub` redacts the server's texts.
  */
 export type Sample = (
 	server: string,
-	request: SamplingRequest,
+	request: CreateMessageRequestParams,
 	call: ToolCall,
 	signal: AbortSignal,
 	scrub: (text: string) => string,
-) => Promise<Sampled>
+) => Promise<CreateMessageResult>
 
 const MESSAGES = 100
 /** Limit of all messages and the system prompt together. */
@@ -112,7 +94,7 @@ async function samplingsAmong(runs: Runs, children: readonly string[]): Promise<
 }
 
 function read(
-	{ messages, systemPrompt = '', maxTokens, temperature, stopSequences = [], tools = [] }: SamplingRequest,
+	{ messages, systemPrompt = '', maxTokens, temperature, stopSequences = [], tools = [] }: CreateMessageRequestParams,
 	scrub: (text: string) => string,
 ) {
 	if (tools.length > 0) throw refused('tools are not supported')

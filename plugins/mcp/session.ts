@@ -15,17 +15,22 @@ import {
 	ResultSchema,
 	ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
-import type { ElicitResult } from '@modelcontextprotocol/sdk/types.js'
+import type {
+	CreateMessageRequestParams,
+	CreateMessageResult,
+	ElicitRequestParams,
+	ElicitRequestURLParams,
+	ElicitResult,
+} from '@modelcontextprotocol/sdk/types.js'
 import { isFault, messageOf } from '../../core/errors.ts'
 import { within } from '../../core/util/deadline.ts'
 import { during } from '../../core/util/during.ts'
+import { isObject } from '../../core/util/is-object.ts'
 import { onAbort } from '../../core/util/on-abort.ts'
 import { TIMER_LIMIT_MS } from '../../core/util/timer-limit.ts'
 import { noValidator } from '../shared/no-validator.ts'
-import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { BoundedFetch } from './http.ts'
 import { otherRevision } from './revision.ts'
-import type { Sampled, SamplingRequest } from './sampling.ts'
 import { stdioTransport } from './stdio.ts'
 import type { ServerProcess } from './processes.ts'
 import type { Tail } from './tail.ts'
@@ -39,9 +44,9 @@ export interface Hooks {
 	/** The gateway's version, which is sent to the server. */
 	version: string
 	toolsChanged(): void
-	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
+	elicit(request: ElicitRequestParams): Promise<ElicitResult>
 	/** Lets a model answer. The server gets the messages of Faults. Absent: sampling is not allowed. */
-	sample?(request: SamplingRequest, signal: AbortSignal): Promise<Sampled>
+	sample?(request: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult>
 	/** `file://` addresses. Absent: the server gets no roots. */
 	roots?: readonly string[]
 	/** An error on the connection, which may or may not have ended it. */
@@ -152,13 +157,16 @@ export function isAnswer(error: unknown): error is McpError {
 }
 
 /** The addresses that a person must visit before the call can succeed; not validated. */
-export function requiredVisits(error: unknown): { message: string; url: string }[] {
+export function requiredVisits(error: unknown): ElicitRequestURLParams[] {
 	if (!(error instanceof McpError) || error.code !== ErrorCode.UrlElicitationRequired) return []
 	const { elicitations } = (error.data ?? {}) as { elicitations?: unknown }
 	if (!Array.isArray(elicitations)) return []
-	return elicitations.flatMap((one: { message?: unknown; url?: unknown } | null) =>
-		one ? { message: String(one.message), url: String(one.url) } : [],
-	)
+	return elicitations.filter(isObject).map(({ message, url, elicitationId }) => ({
+		mode: 'url',
+		message: String(message),
+		url: String(url),
+		elicitationId: String(elicitationId),
+	}))
 }
 
 async function connect(
@@ -194,11 +202,7 @@ async function connect(
 		isOpen = false
 	}
 	client.setNotificationHandler(ToolListChangedNotificationSchema, () => hooks.toolsChanged())
-	client.setRequestHandler(
-		ElicitRequestSchema,
-		({ params }) => hooks.elicit(params as FormRequest | UrlRequest) as Promise<ElicitResult>,
-	)
-
+	client.setRequestHandler(ElicitRequestSchema, ({ params }) => hooks.elicit(params))
 	handleServerRequests(client, hooks)
 
 	const removeListener = onAbort(signal, () => void client.close())

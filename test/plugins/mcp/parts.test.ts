@@ -1,5 +1,6 @@
 /** Parts that need no server: definitions, pins, names, results, forms, environments and limits. */
 import { McpError } from '@modelcontextprotocol/sdk/types.js'
+import type { ElicitRequestFormParams, ElicitResult } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
 import { encodeValue } from '../../../core/store/codec.ts'
 import { ServerConnection } from '../../../plugins/mcp/connection.ts'
@@ -8,7 +9,6 @@ import { openConnectionRegistry } from '../../../plugins/mcp/connection-registry
 import { openRefresher } from '../../../plugins/shared/refresher.ts'
 import { readDefinitions } from '../../../plugins/mcp/definitions.ts'
 import { elicit } from '../../../plugins/mcp/elicitation.ts'
-import type { Elicited, FormRequest } from '../../../plugins/mcp/elicitation.ts'
 import { checkVariable, environmentOf } from '../../../plugins/mcp/environment.ts'
 import { hintOf, readAnswer } from '../../../plugins/mcp/fields.ts'
 import { toolNames } from '../../../plugins/mcp/names.ts'
@@ -393,11 +393,15 @@ void t.test('an answer is parsed according to the schema of its field', async (t
 })
 
 void t.test('a form is cancelled after three invalid answers, and declined if it cannot be shown', async (t) => {
-	const request = (properties: object, required: string[] = []): FormRequest => ({
-		message: 'm'.repeat(10_000),
-		requestedSchema: { properties: properties as Record<string, unknown>, required },
-	})
-	const ask = async (form: FormRequest, answer: string): Promise<{ result: Elicited; questions: string[] }> => {
+	const request = (properties: object, required: string[] = []) =>
+		({
+			message: 'm'.repeat(10_000),
+			requestedSchema: { type: 'object', properties, required },
+		}) as ElicitRequestFormParams
+	const ask = async (
+		form: ElicitRequestFormParams,
+		answer: string,
+	): Promise<{ result: ElicitResult; questions: string[] }> => {
 		const questions: string[] = []
 		const result = await elicit(form, 'own', String, async ({ question }) => {
 			questions.push(question)
@@ -421,7 +425,7 @@ void t.test('a form is cancelled after three invalid answers, and declined if it
 		'no address',
 		`https://x.test/${'y'.repeat(3_000)}`,
 	]) {
-		const visit = await elicit({ mode: 'url', message: 'm', url }, 'own', String, () =>
+		const visit = await elicit({ mode: 'url', message: 'm', url, elicitationId: 'e' }, 'own', String, () =>
 			Promise.reject(new Error('asked')),
 		)
 		t.strictSame(visit, { action: 'decline' }, url.slice(0, 40))
