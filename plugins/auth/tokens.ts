@@ -7,19 +7,11 @@ import { change } from '../../core/store/change.ts'
 import type { Op, Rev } from '../../core/store/ports.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
 import type { Token, Tokens, TokenStatus } from './contract.ts'
-import type { CallerLimits } from './limits.ts'
 
 /** The stored record. The text of the token is not stored. */
-export interface TokenRecord {
-	id: string
+export interface TokenRecord extends Omit<Token, 'status'> {
 	/** SHA-256 of the text, hex. */
 	hash: string
-	scopes: string[]
-	agents?: string[]
-	label?: string
-	limits?: CallerLimits
-	expires_at: string | null
-	created_at: string
 	revoked_at: string | null
 }
 
@@ -143,15 +135,8 @@ function removal({ id, hash }: TokenRecord): Op[] {
 
 /** The token as clients see it. */
 export function view(record: TokenRecord): Token {
-	const { id, scopes, agents, label, limits, expires_at, created_at } = record
-	return {
-		id,
-		scopes,
-		...defined({ agents, label, limits }),
-		status: statusOf(record),
-		expires_at,
-		created_at,
-	}
+	const { hash: _hash, revoked_at: _revoked, ...token } = record
+	return { ...token, status: statusOf(record) }
 }
 
 function statusOf(record: TokenRecord): TokenStatus {

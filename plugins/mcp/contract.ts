@@ -98,12 +98,12 @@ export interface McpTool {
 	description: string
 	input_schema: Record<string, unknown>
 	annotations: Record<string, unknown>
-	/** sha256 over its definition: what `accept` refers to. */
+	/** sha256 over everything that a model or an operator relies on: what `accept` refers to. */
 	digest: string
 	/** Its definition differs from the accepted one; agents do not get it until it is accepted. */
 	held: boolean
 	/** The accepted definition of a tool that is held. */
-	accepted?: { description: string; input_schema: Record<string, unknown>; annotations: Record<string, unknown> }
+	accepted?: Pick<McpTool, 'description' | 'input_schema' | 'annotations'>
 }
 
 /** A server in full, for operators. */

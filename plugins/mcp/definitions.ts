@@ -2,15 +2,9 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
 import { isObject } from '../../core/util/is-object.ts'
+import type { McpTool } from './contract.ts'
 
-export interface Definition {
-	name: string
-	description: string
-	input_schema: Record<string, unknown>
-	annotations: Record<string, unknown>
-	/** sha256 over everything that a model or an operator relies on. */
-	digest: string
-}
+export type Definition = Pick<McpTool, 'name' | 'description' | 'input_schema' | 'annotations' | 'digest'>
 
 const NAME = /^[\x21-\x7e]{1,128}$/
 const TOOLS = 256

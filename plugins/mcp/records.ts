@@ -4,17 +4,15 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { changeRecord } from '../../core/store/change.ts'
 import type { Key, Op } from '../../core/store/ports.ts'
-import type { McpAuth, McpTransport } from './contract.ts'
+import type { NewMcpServer } from './contract.ts'
 import { loginKeys } from './login/stored-logins.ts'
 import type { Pins } from './pins.ts'
 
-export interface McpRecord {
+export interface McpRecord extends Pick<
+	NewMcpServer,
+	'name' | 'transport' | 'command' | 'args' | 'url' | 'auth' | 'roots'
+> {
 	id: string
-	name: string
-	transport: McpTransport
-	command?: string
-	args?: string[]
-	url?: string
 	/** Names of `env` or `headers`, each with the secret that is its complete value, or null. */
 	names: Record<string, { secret: string } | null>
 	/** The values, as JSON sealed by the vault; null if there are none. */
@@ -25,12 +23,8 @@ export interface McpRecord {
 	secrets_allowed: boolean
 	/** Whether the caller who added it may start any program and reach any address. */
 	trusted: boolean
-	/** Absent: determined by the server's first 401. */
-	auth?: McpAuth
 	/** Absent: not allowed. */
 	sampling?: true
-	/** Absent: none. */
-	roots?: string[]
 	enabled: boolean
 	created_at: string
 }

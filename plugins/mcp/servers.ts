@@ -254,8 +254,8 @@ function toolOf(server: string, { definition, held }: Pin): McpServerDetails['to
 	const { name, description, input_schema, annotations, digest } = held ?? definition
 	const tool = { name, tool: toolName(server, name), description, input_schema, annotations, digest, held: !!held }
 	if (!held) return tool
-	const { description: text, input_schema: schema, annotations: hints } = definition
-	return { ...tool, accepted: { description: text, input_schema: schema, annotations: hints } }
+	const { name: _name, digest: _digest, ...accepted } = definition
+	return { ...tool, accepted }
 }
 
 function aboutRecord({ id, name, transport, command, args, url }: McpRecord): Record<string, unknown> {

@@ -40,10 +40,7 @@ export interface MemoryRecord extends Memory {
 	made_by?: { compaction: string; group: string }
 }
 
-export interface CallRecord {
-	id: string
-	created_at: string
-}
+export type CallRecord = Pick<Memory, 'id' | 'created_at'>
 
 export interface VectorRecord {
 	embedder: string

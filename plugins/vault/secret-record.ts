@@ -5,6 +5,7 @@
 import type { KeyObject } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { mac, newKey, seal, unseal, unwrap, wrap } from './cipher.ts'
+import type { Secret } from './contract.ts'
 import type { Keyring } from './keyring.ts'
 import type { MasterKey } from './master-key.ts'
 
@@ -21,10 +22,7 @@ export interface SecretRecord {
 }
 
 /** The encrypted metadata of a secret. */
-export interface AboutSecret {
-	name: string
-	created_at: string
-	policy_label?: string
+export interface AboutSecret extends Pick<Secret, 'name' | 'created_at' | 'policy_label'> {
 	/** Whether the value was ever read, so that it must be redacted. */
 	was_read: boolean
 }
