@@ -3,9 +3,8 @@ import { messageOf } from '../../core/errors.ts'
 import type { Context, Extension } from '../../core/plugin.ts'
 import { within } from '../../core/util/deadline.ts'
 import type { MetricSource, Reading, Readings } from './contract.ts'
-import { gauge } from './metric.ts'
+import { gauge, SERIES_LIMIT } from './metric.ts'
 import type { Metric } from './metric.ts'
-import { SERIES_LIMIT } from './series.ts'
 
 const READ_MS = 2_000
 /** Limit of distinct problems that are logged. */

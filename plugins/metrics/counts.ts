@@ -2,13 +2,7 @@ import { addUsage, roundCost } from '../../core/protocol.ts'
 import type { Usage } from '../../core/protocol.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
-import type { Metric } from './metric.ts'
-import { counter, histogram } from './series.ts'
-
-export interface EventCounts {
-	handle(event: EventEnvelope): void
-	metrics: readonly Metric[]
-}
+import { counter, histogram } from './metric.ts'
 
 /** An unfinished run. */
 interface KnownRun {
@@ -33,9 +27,7 @@ const RUN_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800]
 const CALL_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300]
 
 /** Counts from events. `recordOf`: the record of a run; throws if it is unknown. */
-export function countEvents(
-	recordOf: (run_id: string) => Promise<{ trigger: string; active_ms: number }>,
-): EventCounts {
+export function countEvents(recordOf: (run_id: string) => Promise<{ trigger: string; active_ms: number }>) {
 	const runs = counter('svc_runs_total', 'Runs that ended, by outcome and by what started them.', [
 		'outcome',
 		'trigger',
@@ -156,7 +148,7 @@ export function countEvents(
 	}
 
 	return {
-		handle(event) {
+		handle(event: EventEnvelope): void {
 			const { event_type, payload, run_id } = event
 			switch (event_type) {
 				case 'primitive.result':

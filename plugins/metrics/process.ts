@@ -3,9 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import type { NodeGCPerformanceDetail, PerformanceEntry } from 'node:perf_hooks'
 import { getHeapSpaceStatistics } from 'node:v8'
-import { by, gauge } from './metric.ts'
+import { by, gauge, histogram } from './metric.ts'
 import type { Metric } from './metric.ts'
-import { histogram } from './series.ts'
 
 /** Milliseconds between two samples of the event loop. */
 const RESOLUTION_MS = 20
@@ -20,13 +19,8 @@ const gcKinds: Record<number, string> = {
 /** Node's types lack the details of a collection. */
 type GcEntry = PerformanceEntry & { detail: NodeGCPerformanceDetail }
 
-export interface ProcessWatch extends Disposable {
-	/** The values of the event loop cover the time since the last call. */
-	metrics(): Metric[]
-}
-
 /** Samples the event loop and garbage collections from now on. */
-export function watchProcess(): ProcessWatch {
+export function watchProcess() {
 	const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
 	delays.enable()
 	const collections = histogram(
@@ -62,8 +56,9 @@ export function watchProcess(): ProcessWatch {
 		return found
 	}
 	return {
+		/** The values of the event loop cover the time since the last call. */
 		metrics: () => [...processMetrics(), ...heapMetrics(), ...lags(), collections],
-		[Symbol.dispose]() {
+		[Symbol.dispose](): void {
 			delays.disable()
 			observer.disconnect()
 		},

@@ -2,7 +2,7 @@ import t from 'tap'
 import { countEvents } from '../../../plugins/metrics/counts.ts'
 import { expose } from '../../../plugins/metrics/exposition.ts'
 import { countRequests } from '../../../plugins/metrics/requests.ts'
-import { counter, histogram, SERIES_LIMIT } from '../../../plugins/metrics/series.ts'
+import { counter, histogram, SERIES_LIMIT } from '../../../plugins/metrics/metric.ts'
 
 void t.test('a metric has a bound, beyond which samples count as "other"', (t) => {
 	const calls = counter('calls_total', 'Calls.', ['name', 'how'])
