@@ -6,13 +6,6 @@ export interface TracingSettings {
 	content: boolean
 }
 
-/** Since the start of the plugin. */
-export interface SpanCounts {
-	sent: number
-	/** The collector did not accept them, or too many were waiting. */
-	dropped: number
-}
-
 declare module '../../config/types.ts' {
 	interface Config {
 		tracing: TracingSettings

@@ -1,9 +1,9 @@
 /** Applies one event of an open run to its spans. */
-import type { Span } from '@opentelemetry/api'
+import { SpanKind } from '@opentelemetry/api'
+import type { Attributes, Span } from '@opentelemetry/api'
 import type { EventEnvelope } from '../../core/store/ports.ts'
-import { answerCall, beginCall, endCall } from './calls.ts'
-import { names } from './names.ts'
-import { innermost, setUsage } from './open-run.ts'
+import { names, operations } from './names.ts'
+import { fail, innermost, setUsage } from './open-run.ts'
 import type { OpenRun } from './open-run.ts'
 import { endTools, followTool } from './tools.ts'
 import type { Tracer } from './tracer.ts'
@@ -72,6 +72,43 @@ export function follow(
 export function endWork(run: OpenRun, code: string, at: number): void {
 	endCall(run, code, at)
 	endTools(run, code, at)
+}
+
+/** Starts a span, and ends one that is still open. `at`: milliseconds since 1970. */
+function beginCall(tracer: Pick<Tracer, 'begin'>, run: OpenRun, payload: Record<string, unknown>, at: number): void {
+	endCall(run, 'interrupted', at)
+	const model = String(payload.model)
+	const target: Attributes = { [names.provider]: String(payload.provider), [names.request_model]: model }
+	run.span.setAttributes(target)
+	run.call = tracer.begin({
+		name: `${operations.model} ${model}`,
+		kind: SpanKind.CLIENT,
+		at,
+		trace: run.trace,
+		parent: run.span.spanContext().spanId,
+		attributes: {
+			[names.operation]: operations.model,
+			...target,
+			[names.agent]: run.agent,
+			[names.step]: Number(payload.step),
+		},
+	})
+}
+
+function answerCall(run: OpenRun, { model, finish_reason, usage }: Record<string, unknown>, at: number): void {
+	if (!run.call) return
+	run.call.setAttributes({ [names.response_model]: String(model), [names.finish_reasons]: [String(finish_reason)] })
+	setUsage(run.call, usage)
+	run.call.end(at)
+	run.call = null
+}
+
+/** Ends a call without an answer. */
+function endCall(run: OpenRun, code: string, at: number): void {
+	if (!run.call) return
+	fail(run.call, code)
+	run.call.end(at)
+	run.call = null
 }
 
 /** In the message format of the conventions. Of several answers, the last one is kept. */

@@ -2,7 +2,7 @@
  * Derives ids of traces and spans from ids of runs, so that they stay the same after a restart, and can be computed from a run's
  * id alone.
  */
-import { randomBytes } from 'node:crypto'
+import type { SpanContext } from '@opentelemetry/api'
 
 /** The trace of a run without a parent: its id without hyphens. Runs that it starts have the same trace. */
 export function traceIdOf(run_id: string): string {
@@ -14,18 +14,8 @@ export function spanIdOf(run_id: string): string {
 	return traceIdOf(run_id).slice(16)
 }
 
-export function randomSpanId(): string {
-	return randomBytes(8).toString('hex')
-}
-
-export interface SpanPlace {
-	traceId: string
-	spanId: string
-	traceFlags: number
-}
-
 /** A span in the format of W3C Trace Context, version 00; undefined for invalid text. */
-export function placeIn(traceparent: unknown): SpanPlace | undefined {
+export function placeIn(traceparent: unknown): SpanContext | undefined {
 	const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(String(traceparent)) ?? []
 	if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined
 	return { traceId, spanId, traceFlags: Number.parseInt(flags ?? '0', 16) & 1 }

@@ -17,12 +17,6 @@ import type { OpenRun } from './open-run.ts'
 import { isCall } from './tools.ts'
 import type { Tracer } from './tracer.ts'
 
-export interface RunTraces {
-	handle(event: EventEnvelope): void
-	/** Ends the open spans; the runs may continue. */
-	end(): void
-}
-
 /** The fields of a run's record that its spans need. */
 export type KnownRun = Pick<RunRecord, 'agent' | 'conversation' | 'trigger' | 'started_at' | 'parent' | 'family'>
 
@@ -60,7 +54,7 @@ interface Begin {
 	attributes: Attributes
 }
 
-export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMIT }: RunTraceOptions): RunTraces {
+export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMIT }: RunTraceOptions) {
 	const open = new Map<string, OpenRun>()
 	/** Events of runs whose record is being read. */
 	const deferred = new Map<string, EventEnvelope[]>()
@@ -157,7 +151,7 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 	}
 
 	return {
-		handle(event) {
+		handle(event: EventEnvelope): void {
 			const { run_id, event_type, payload } = event
 			if (run_id === null || event_type === 'model.stream') return
 			const events = deferred.get(run_id)
@@ -172,7 +166,8 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 			}
 			if (opening.has(event_type) || isCall(event)) openLater(run_id, event).catch(failed)
 		},
-		end() {
+		/** Ends the open spans; the runs may continue. */
+		end(): void {
 			isOver = true
 			for (const run of open.values()) end(run, Date.now(), 'interrupted')
 		},

@@ -1,4 +1,5 @@
 /** OpenTelemetry's SDK, used by this plugin only: nothing is registered globally, so everything can be released. */
+import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 // oxlint-disable-next-line no-restricted-imports -- only for the operator's collector, never for an address from outside
 import https from 'node:https'
@@ -11,8 +12,6 @@ import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/s
 import { within } from '../../core/util/deadline.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Collector } from './collector.ts'
-import type { SpanCounts } from './contract.ts'
-import { randomSpanId } from './ids.ts'
 import { SEMANTIC_CONVENTIONS } from './names.ts'
 
 export interface SpanStart {
@@ -29,10 +28,7 @@ export interface SpanStart {
 	attributes: Attributes
 }
 
-export interface Tracer extends AsyncDisposable {
-	begin(start: SpanStart): Span
-	stats(): SpanCounts
-}
+export type Tracer = ReturnType<typeof openTracer>
 
 export interface TracerOptions {
 	collector: Collector
@@ -55,7 +51,7 @@ const FLUSH_MS = 2_000
 const VALUE_LIMIT = 16 * 1024
 const EVENTS_LIMIT = 64
 
-export function openTracer({ collector, version, sample_ratio, trouble }: TracerOptions): Tracer {
+export function openTracer({ collector, version, sample_ratio, trouble }: TracerOptions) {
 	const { url, headers, timeout_ms, resource } = collector
 	// Batches are at most one every few seconds, and without keep-alive there are no connections to close.
 	const connections = new (url.startsWith('https:') ? https : http).Agent({ keepAlive: false })
@@ -81,15 +77,15 @@ export function openTracer({ collector, version, sample_ratio, trouble }: Tracer
 		schemaUrl: `https://opentelemetry.io/schemas/${SEMANTIC_CONVENTIONS}`,
 	})
 	return {
-		begin({ name, kind, at, trace: traceId, id = randomSpanId(), parent, links = [], attributes }) {
+		begin({ name, kind, at, trace: traceId, id, parent, links = [], attributes }: SpanStart): Span {
 			next.trace = traceId
-			next.span = id
+			next.span = id ?? randomBytes(8).toString('hex')
 			const parentSpan = { traceId, spanId: parent ?? '', traceFlags: TraceFlags.SAMPLED }
 			const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parentSpan)
 			return tracer.startSpan(name, { kind, startTime: at, links, attributes }, context)
 		},
 		stats: counted.stats,
-		async [Symbol.asyncDispose]() {
+		async [Symbol.asyncDispose](): Promise<void> {
 			// Do not wait for an unreachable collector.
 			await within(FLUSH_MS, 'the collector', provider.shutdown()).catch(() => {})
 			hangUp()
@@ -103,7 +99,8 @@ function countDelivery(
 	{ delay_ms, timeout_ms }: Collector,
 	hangUp: () => void,
 	trouble: (message: string | null) => void,
-): { processor: SpanProcessor; stats: () => SpanCounts } {
+): { processor: SpanProcessor; stats: () => { sent: number; dropped: number } } {
+	/** `dropped`: the collector did not accept them, or too many were waiting. */
 	const counts = { sent: 0, dropped: 0 }
 	let waiting = 0
 	let failing = false
