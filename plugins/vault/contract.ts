@@ -40,8 +40,8 @@ export interface SecretReading {
 	outlet?: Outlet
 }
 
-/** The API for every plugin. All methods throw `vault_locked` if the vault's key is missing, unless noted otherwise. */
-export interface Vault {
+/** All methods throw `vault_locked` if the vault's key is missing, unless noted otherwise. */
+export interface VaultService {
 	/**
 	 * Returns a secret's value under the agent's grant, and adds it to the redactor. Emits `vault.accessed`. If there is no such
 	 * secret or no grant, or if the grant's hosts do not include the outlet, emits `vault.denied` and throws `vault_denied`.
@@ -72,6 +72,18 @@ export interface Vault {
 	seal(text: string, about: string): Promise<Uint8Array>
 	/** Throws `vault_locked` if it was encrypted by another vault or with another `about`, or was changed since. */
 	unseal(sealed: Uint8Array, about: string): Promise<string>
+	/** This and all below: for the vault's own routes. */
+	secrets: Secrets
+	grants: Grants
+	/**
+	 * Creates a new master key. Throws `conflict` if the operator provides the key. Returns the number of re-encrypted secrets.
+	 */
+	rotateKey(): Promise<number>
+	/**
+	 * Deletes all secrets and grants of a locked vault, and unlocks it with the present key, or a new one if it is missing. Throws
+	 * `conflict` if the vault is not locked, and `vault_locked` if the present key is invalid. Returns the number of deleted secrets.
+	 */
+	reset(): Promise<number>
 }
 
 export interface Secrets {
@@ -98,21 +110,6 @@ export interface Grants {
 	remove(grant_id: string): Promise<void>
 	/** Oldest first; of one agent if given. */
 	list(agent_id?: string): Promise<Grant[]>
-}
-
-/** For the vault's own routes. */
-export interface VaultService extends Vault {
-	secrets: Secrets
-	grants: Grants
-	/**
-	 * Creates a new master key. Throws `conflict` if the operator provides the key. Returns the number of re-encrypted secrets.
-	 */
-	rotateKey(): Promise<number>
-	/**
-	 * Deletes all secrets and grants of a locked vault, and unlocks it with the present key, or a new one if it is missing. Throws
-	 * `conflict` if the vault is not locked, and `vault_locked` if the present key is invalid. Returns the number of deleted secrets.
-	 */
-	reset(): Promise<number>
 }
 
 declare module '../../core/plugin.ts' {

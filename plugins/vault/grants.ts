@@ -197,12 +197,9 @@ export function grantsOf(
 		async list(agent_id) {
 			const agent = agent_id === undefined ? undefined : await agents().find(agent_id)
 			if (agent_id !== undefined && !agent) return []
-			const grants: Grant[] = []
-			for (const entry of await collect(async (entry) => !(await isVoid(entry)), agent?.uid)) {
-				const grant = checked(entry)
-				if (grant) grants.push(view(grant))
-			}
-			return grants.toSorted((a, b) => (a.grant_id < b.grant_id ? -1 : 1))
+			const entries = await collect(async (entry) => !(await isVoid(entry)), agent?.uid)
+			const grants = entries.flatMap((entry) => checked(entry) ?? [])
+			return grants.map(view).toSorted((a, b) => (a.grant_id < b.grant_id ? -1 : 1))
 		},
 		async of({ uid }, secret_id) {
 			const entry = await store.get<GrantRecord>(keys.grant(uid, secret_id))

@@ -2,20 +2,11 @@
  * The source of the master key: the environment variable SVC_VAULT_KEY, else the systemd credential svc-vault-key,
  * else keys/vault.key in the home, which the first start creates.
  */
-import {
-	closeSync,
-	existsSync,
-	fsyncSync,
-	openSync,
-	readFileSync,
-	renameSync,
-	rmSync,
-	statSync,
-	writeFileSync,
-} from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import type { KeyObject } from 'node:crypto'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Fault, messageOf } from '../../core/errors.ts'
+import { replaceFile } from '../../core/util/replace-file.ts'
 import { keyOf, mac, newKey } from './cipher.ts'
 
 export interface MasterKey {
@@ -37,7 +28,7 @@ export interface KeySource {
 	renew(): KeySource
 }
 
-export interface KeySourceOptions {
+interface KeySourceOptions {
 	home: string
 	env: Readonly<NodeJS.ProcessEnv>
 	/** Nothing is encrypted yet, so a missing key may be created. */
@@ -110,7 +101,10 @@ function fromFile(file: string, isNew: boolean): KeySource {
 	const settle = (): void => {
 		if (isSettled) return
 		try {
-			if (existsSync(next)) replace(next, file)
+			if (existsSync(next)) {
+				renameSync(next, file)
+				syncFolder(file)
+			}
 			isSettled = true
 		} catch (error) {
 			const message = `the new key of the vault, ${next}, cannot replace the old one: ${messageOf(error)}`
@@ -155,26 +149,18 @@ function readText(file: string): string | undefined {
 
 /** Writes a new key atomically and durably. There is no concurrent writer, since the home is locked. */
 function writeKey(file: string): void {
-	const temporary = `${file}.new`
 	try {
-		rmSync(temporary, { force: true })
-		const descriptor = openSync(temporary, 'wx', 0o600)
-		try {
-			writeFileSync(descriptor, `${newKey().export().toString('base64')}\n`)
-			fsyncSync(descriptor)
-		} finally {
-			closeSync(descriptor)
-		}
-		replace(temporary, file)
+		replaceFile(file, `${newKey().export().toString('base64')}\n`, { flush: true })
+		syncFolder(file)
 	} catch (error) {
 		throw new Fault('unavailable', `the key of the vault cannot be written: ${messageOf(error)}`, { cause: error })
 	}
 }
 
-function replace(from: string, to: string): void {
-	renameSync(from, to)
+/** Makes the new name of a file durable. */
+function syncFolder(file: string): void {
 	if (process.platform === 'win32') return // folders cannot be synced there
-	const folder = openSync(join(to, '..'), 'r')
+	const folder = openSync(dirname(file), 'r')
 	try {
 		fsyncSync(folder)
 	} finally {

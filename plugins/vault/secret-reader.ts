@@ -9,21 +9,9 @@ import { SCOPE, keys } from './keys.ts'
 import { damaged, nameHash, openSecret, openValue, sealAbout } from './secret-record.ts'
 import type { OpenSecret, SecretRecord } from './secret-record.ts'
 
-export interface SecretReader {
-	/** By id or name; undefined if there is none. Throws `store_damaged`. */
-	find(ref: string): Promise<OpenSecret | undefined>
-	/** Returns the value, and adds it to the redactor for this reader, also after restarts. Throws `store_damaged`. */
-	reveal(secret: OpenSecret, reader: AgentRef | 'gateway'): Promise<string>
-	/**
-	 * Adds every secret that was ever read to the redactor, with its earlier values: for the agents that have a grant, or for the
-	 * gateway if there is no grant; and for those that had one. `holders`, `formerHolders`: by the id of the secret.
-	 */
-	announceRead(holders: SecretHolders, formerHolders: SecretHolders): Promise<void>
-}
-
 type SecretHolders = ReadonlyMap<string, readonly Holder[]>
 
-export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultServices): SecretReader {
+export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultServices) {
 	const opened = async (id: string): Promise<OpenSecret | undefined> => {
 		const entry = await store.get<SecretRecord>(keys.secret(id))
 		return entry && openSecret(id, entry.value, ring())
@@ -56,7 +44,8 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 		})
 
 	return {
-		async find(ref) {
+		/** By id or name; undefined if there is none. Throws `store_damaged`. */
+		async find(ref: string): Promise<OpenSecret | undefined> {
 			const byId = await opened(ref)
 			if (byId) return byId
 			const pointer = await store.get<{ id: string }>(keys.name(nameHash(ring(), ref)))
@@ -64,13 +53,18 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 			// An index entry for a secret with another name was changed outside the gateway.
 			return secret?.about.name === ref ? secret : undefined
 		},
-		async reveal(found, reader) {
+		/** Returns the value, and adds it to the redactor for this reader, also after restarts. Throws `store_damaged`. */
+		async reveal(found: OpenSecret, reader: AgentRef | 'gateway'): Promise<string> {
 			let { secret, value } = await valueOf(found)
 			while (!secret.about.was_read && !(await markRead(secret))) ({ secret, value } = await valueOf(found))
 			redactor.add(reader, { id: secret.id, name: secret.about.name, value })
 			return value
 		},
-		async announceRead(holders, formerHolders) {
+		/**
+		 * Adds every secret that was ever read to the redactor, with its earlier values: for the agents that have a grant, or for the
+		 * gateway if there is no grant; and for those that had one. `holders`, `formerHolders`: by the id of the secret.
+		 */
+		async announceRead(holders: SecretHolders, formerHolders: SecretHolders): Promise<void> {
 			for await (const { key, value: record } of store.list<SecretRecord>(keys.secrets)) {
 				const id = key.at(-1) as string
 				try {

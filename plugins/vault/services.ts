@@ -2,30 +2,25 @@
 import type { Context } from '../../core/plugin.ts'
 import type { Keyring } from './keyring.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
-import type { SerialQueue } from '../../core/util/serial-queue.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
 import { tryLater } from '../shared/try-later.ts'
 
 const WAITING_LIMIT = 1_000
 
-export interface VaultServices {
-	ctx: Pick<Context, 'store' | 'redactor' | 'log' | 'use' | 'defer'>
-	/** Throws `vault_locked` with the reason while the vault is locked. */
-	ring(): Keyring
-	/** A serial queue for changes of secrets and grants. */
-	queue: SerialQueue
-	/** Does not throw: the change is already stored, so a failure of the event log must not fail the request. */
-	emit(event_type: string, payload: Record<string, unknown>, agent?: string): Promise<void>
-}
+export type VaultServices = ReturnType<typeof servicesOf>
 
-export function servicesOf(ctx: Context, ring: () => Keyring): VaultServices {
+/** `ring`: throws `vault_locked` with the reason while the vault is locked. */
+export function servicesOf(ctx: Context, ring: () => Keyring) {
 	return {
 		ctx,
 		ring,
+		/** For changes of secrets and grants. */
 		queue: openSerialQueue(WAITING_LIMIT, () =>
 			tryLater('queue_full', `${WAITING_LIMIT} changes of the vault are waiting; try again later`, 1),
 		),
-		emit: (event_type, payload, agent) => emitOrLog(ctx, { event_type, payload }, agent),
+		/** Does not throw: the change is already stored, so a failure of the event log must not fail the request. */
+		emit: (event_type: string, payload: Record<string, unknown>, agent?: string): Promise<void> =>
+			emitOrLog(ctx, { event_type, payload }, agent),
 	}
 }
 

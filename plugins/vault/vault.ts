@@ -2,6 +2,7 @@
 import { Fault, isFault } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { deleteAll } from '../shared/delete-all.ts'
 import { seal, unseal } from './cipher.ts'
 import type { SecretReading, VaultService } from './contract.ts'
 import { servicesOf } from './services.ts'
@@ -10,10 +11,9 @@ import type { GrantStore } from './grants.ts'
 import { NAME, fillHandles, handleOf, namesIn } from './handles.ts'
 import { openKeyring } from './keyring.ts'
 import type { Keyring } from './keyring.ts'
-import { keys } from './keys.ts'
+import { SCOPE, keys } from './keys.ts'
 import { masterKeyFrom } from './master-key.ts'
 import type { KeySource } from './master-key.ts'
-import { emptyVault } from './reset.ts'
 import { rewrapKeys } from './rotation.ts'
 import { secretReaderOf } from './secret-reader.ts'
 import { secretsOf } from './secrets.ts'
@@ -153,7 +153,12 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 					)
 				// Check the key first: an invalid key would leave the vault locked and empty.
 				masterKeyFrom({ home: ctx.gateway.home, env: ctx.env, isNew: true })
-				const deleted = await emptyVault(ctx.store)
+				const { store } = ctx
+				let deleted = 0
+				for await (const _ of store.keys(keys.secrets)) deleted++
+				await deleteAll(store, [SCOPE], ({ key }) => key.join() !== keys.state.join())
+				// The state is deleted last: after an interruption the vault is still locked, and the reset can be repeated.
+				await store.delete(keys.state)
 				opened = await unlock(ctx)
 				locked = undefined
 				ctx.trouble(null)
