@@ -1,5 +1,5 @@
 /** The check of `svc doctor`: whether an embedding server still returns vectors of the stored size. */
-import { readFile, readdir } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
@@ -8,7 +8,7 @@ import type { AgentRecord } from '../agents/contract.ts'
 import type { Provider, SecretText } from '../models/contract.ts'
 import { keys } from './records.ts'
 import type { VectorRecord } from './records.ts'
-import type { IndexManifest } from './search/files.ts'
+import { manifestIn } from './search/files.ts'
 
 /** Limit of agents whose vectors are checked. */
 const AGENTS = 1_000
@@ -120,9 +120,13 @@ async function storedVectorsOf(context: CheckContext, embedder: string): Promise
 	const files = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
 	const stored = new Map<string, StoredVectors>()
 	for (const file of files.slice(0, AGENTS)) {
-		const manifest = await manifestIn(join(folder, file))
 		const uid = file.slice(0, -'.json'.length)
-		if (manifest?.embedder === embedder) stored.set(uid, { agent: uid, dimensions: manifest.dimensions })
+		try {
+			const manifest = manifestIn(join(folder, file))
+			if (manifest.embedder === embedder) stored.set(uid, { agent: uid, dimensions: manifest.dimensions })
+		} catch {
+			// The gateway rebuilds the index.
+		}
 	}
 	if (await context.gateway()) return [...stored.values()]
 	const store = await context.store()
@@ -135,14 +139,4 @@ async function storedVectorsOf(context: CheckContext, embedder: string): Promise
 		}
 	}
 	return [...stored.values()]
-}
-
-/** A checksum, a line end, and a manifest. The gateway rebuilds unreadable files. */
-async function manifestIn(file: string): Promise<Pick<IndexManifest, 'embedder' | 'dimensions'> | undefined> {
-	try {
-		const text = await readFile(file, 'utf8')
-		return JSON.parse(text.slice(text.indexOf('\n') + 1)) as IndexManifest
-	} catch {
-		return undefined
-	}
 }

@@ -5,7 +5,7 @@
  * the same: "invoice 17" and "invoice 18" are different things.
  */
 import { hash } from 'node:crypto'
-import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
+import type { Key, Op, Store } from '../../core/store/ports.ts'
 import { keys } from './records.ts'
 import type { MemoryRecord } from './records.ts'
 
@@ -13,20 +13,14 @@ export interface TextRecord {
 	id: string
 }
 
-/** The memories found by a text. */
-export interface FoundText {
-	/** Has the same text. */
-	same: Entry<MemoryRecord> | undefined
-	/** Has the same text with another number. */
-	older: Entry<MemoryRecord> | undefined
-	/** The operations after which the text leads to a new memory with this id. */
-	opsFor(id: string): Op[]
-}
-
 /** From this many words before it, the first number counts as a value, not as part of a name. */
 const WORDS_BEFORE = 3
 
-export async function findText(store: Pick<Store, 'get'>, uid: string, content: string): Promise<FoundText> {
+/**
+ * `same`: the memory with the same text. `older`: the one with the same text but another number. `opsFor`: the operations after which
+ * the text leads to a new memory with this id.
+ */
+export async function findText(store: Pick<Store, 'get'>, uid: string, content: string) {
 	const found = await Promise.all(
 		keysOf(uid, content).map(async (key) => {
 			const entry = await store.get<TextRecord>(key)
@@ -38,7 +32,7 @@ export async function findText(store: Pick<Store, 'get'>, uid: string, content: 
 	return {
 		same: same?.memory,
 		older: shaped?.memory && differInOne(shaped.memory.value.content, content) ? shaped.memory : undefined,
-		opsFor: (id) =>
+		opsFor: (id: string): Op[] =>
 			found.map(({ key, entry }): Op => ({ key, value: { id } satisfies TextRecord, expect: entry?.rev ?? null })),
 	}
 }

@@ -56,13 +56,8 @@ export function compactionsOf(
 	const write = (uid: string, record: CompactionRecord): Promise<unknown> =>
 		store.put(keys.compaction(uid, record.compaction_id), record)
 
-	const allOf = async (uid: string): Promise<CompactionRecord[]> => {
-		const records: CompactionRecord[] = []
-		for await (const { value } of store.list<CompactionRecord>(keys.compactions(uid), { reverse: true })) {
-			records.push(value)
-		}
-		return records
-	}
+	const allOf = (uid: string): Promise<CompactionRecord[]> =>
+		Array.fromAsync(store.list<CompactionRecord>(keys.compactions(uid), { reverse: true }), ({ value }) => value)
 
 	/** Throws `conflict` while a compaction of the agent is in progress. */
 	const allUnlessBusy = async (agent: AgentRef): Promise<CompactionRecord[]> => {

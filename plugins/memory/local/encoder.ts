@@ -5,11 +5,6 @@ import { Fault, messageOf } from '../../../core/errors.ts'
 import { programOf } from '../../../core/util/own-code.ts'
 import { normalise } from '../hashing.ts'
 
-export interface Encoder extends AsyncDisposable {
-	/** Vectors of length 1, one for each text. Throws `embedding_failed`. A request that is aborted may still be computed. */
-	embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>
-}
-
 export interface EncodeRequest {
 	id: number
 	texts: string[]
@@ -23,17 +18,12 @@ const MAX_PENDING = 1_000
 const HEAP_MIB = 512
 const IDLE_MS = 10 * 60_000
 
-interface PendingTexts {
-	resolve: (vectors: Float32Array[]) => void
-	reject: (error: Fault) => void
-}
-
 /** `folder`: of the installed packages. */
-export function encoderIn(folder: string): Encoder {
+export function encoderIn(folder: string) {
 	let worker: Worker | undefined
 	let idle: NodeJS.Timeout | undefined
 	let last = 0
-	const pending = new Map<number, PendingTexts>()
+	const pending = new Map<number, PromiseWithResolvers<Float32Array[]>>()
 
 	const stop = async (): Promise<void> => {
 		const ending = worker
@@ -73,20 +63,21 @@ export function encoderIn(folder: string): Encoder {
 	}
 
 	return {
-		async embed(texts, signal) {
+		/** Vectors of length 1, one for each text. Throws `embedding_failed`. A request that is aborted may still be computed. */
+		async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
 			if (pending.size >= MAX_PENDING) throw failed(`it already has ${MAX_PENDING} pending requests`)
 			if (signal.aborted) throw failed('the request was cancelled')
 			clearTimeout(idle)
 			worker ??= start()
 			const id = ++last
-			const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>()
-			pending.set(id, { resolve, reject })
-			const request: EncodeRequest = { id, texts: texts.map((text) => text.slice(0, TEXT_CHARACTERS).toWellFormed()) }
-			worker.postMessage(request)
-			using _ = addAbortListener(signal, () => reject(failed('the request was cancelled or took too long')))
-			return await promise
+			const request = Promise.withResolvers<Float32Array[]>()
+			pending.set(id, request)
+			const sent = texts.map((text) => text.slice(0, TEXT_CHARACTERS).toWellFormed())
+			worker.postMessage({ id, texts: sent } satisfies EncodeRequest)
+			using _ = addAbortListener(signal, () => request.reject(failed('the request was cancelled or took too long')))
+			return await request.promise
 		},
-		async [Symbol.asyncDispose]() {
+		async [Symbol.asyncDispose](): Promise<void> {
 			clearTimeout(idle)
 			await stop()
 		},

@@ -3,18 +3,9 @@
  * it matches the checksum in its manifest (a damaged one can crash the loader); otherwise the graph is rebuilt.
  */
 import { createHash, hash } from 'node:crypto'
-import {
-	closeSync,
-	fsyncSync,
-	mkdirSync,
-	openSync,
-	readFileSync,
-	readSync,
-	renameSync,
-	rmSync,
-	writeFileSync,
-} from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, readSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { replaceFile } from '../../../core/util/replace-file.ts'
 import type { Graph } from './graph.ts'
 
 const FORMAT = 1
@@ -45,19 +36,16 @@ export function saveGraph(
 	mkdirSync(folder, { recursive: true, mode: 0o700 })
 	const files = filesOf(folder, uid)
 	const graphFile = `${files.graph}.${process.pid}.tmp`
-	const manifest = `${files.manifest}.${process.pid}.tmp`
 	try {
 		closeSync(openSync(graphFile, 'w', 0o600)) // usearch would make it readable for all users
 		graph.save(graphFile)
 		sync(graphFile)
 		const body: IndexManifest = { format: FORMAT, ...about, sha256: digestOf(graphFile) }
 		const text = JSON.stringify(body)
-		writeFileSync(manifest, `${hash('sha256', text)}\n${text}`, { mode: 0o600, flush: true })
 		renameSync(graphFile, files.graph)
-		renameSync(manifest, files.manifest)
+		replaceFile(files.manifest, `${hash('sha256', text)}\n${text}`, { flush: true })
 	} finally {
 		rmSync(graphFile, { force: true })
-		rmSync(manifest, { force: true })
 	}
 }
 
@@ -65,11 +53,7 @@ export function saveGraph(
 export function readManifest(folder: string, uid: string, wanted: Pick<IndexManifest, 'embedder' | 'dimensions'>) {
 	const files = filesOf(folder, uid)
 	try {
-		const text = readFileSync(files.manifest, 'utf8')
-		const end = text.indexOf('\n')
-		const body = text.slice(end + 1)
-		if (hash('sha256', body) !== text.slice(0, end)) throw new Error('damaged')
-		const manifest = JSON.parse(body) as IndexManifest
+		const manifest = manifestIn(files.manifest)
 		if (manifest.format !== FORMAT || manifest.embedder !== wanted.embedder) throw new Error('of another kind')
 		if (manifest.dimensions !== wanted.dimensions) throw new Error('of another kind')
 		if (digestOf(files.graph) !== manifest.sha256) throw new Error('damaged')
@@ -78,6 +62,13 @@ export function readManifest(folder: string, uid: string, wanted: Pick<IndexMani
 		removeFiles(folder, uid)
 		return undefined
 	}
+}
+
+/** Throws if the file cannot be read or is damaged. */
+export function manifestIn(file: string): IndexManifest {
+	const [digest, body = ''] = readFileSync(file, 'utf8').split('\n')
+	if (hash('sha256', body) !== digest) throw new Error('damaged')
+	return JSON.parse(body) as IndexManifest
 }
 
 export function removeFiles(folder: string, uid: string): void {

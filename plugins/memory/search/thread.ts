@@ -16,17 +16,12 @@ export interface IndexThread extends AsyncDisposable {
 	onLost(listener: (uid: string) => void): void
 }
 
-interface PendingCall {
-	resolve: (result: never) => void
-	reject: (error: Error) => void
-}
-
 export function indexThread(settings: IndexSettings, failed: (error: unknown) => void): IndexThread {
 	let worker: Worker | undefined
 	let lost: (uid: string) => void = () => {}
 	let last = 0
 	let isClosed = false
-	const pending = new Map<number, PendingCall>()
+	const pending = new Map<number, PromiseWithResolvers<never>>()
 
 	const start = (): Worker => {
 		const made = new Worker(programOf(new URL('./worker.ts', import.meta.url)), {
@@ -54,20 +49,20 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 		return made
 	}
 
-	const ask = <C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>> => {
+	const ask = async <C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>> => {
 		if (pending.size >= MAX_PENDING)
 			throw tryLater('queue_full', `the search index already has ${MAX_PENDING} pending requests; try again later`, 1)
 		if (isClosed) throw new Fault('unavailable', 'the search index is closed')
 		worker ??= start()
 		const id = ++last
-		return new Promise<Result<C>>((resolve, reject) => {
-			pending.set(id, { resolve, reject })
-			worker?.postMessage({ id, call, params } satisfies IndexRequest)
-		})
+		const request = Promise.withResolvers<never>()
+		pending.set(id, request)
+		worker.postMessage({ id, call, params } satisfies IndexRequest)
+		return request.promise
 	}
 
 	return {
-		ask: async (call, params) => ask(call, params),
+		ask,
 		onLost: (listener) => void (lost = listener),
 		async [Symbol.asyncDispose]() {
 			const closed = worker && ask('close', null).catch(failed)
