@@ -20,14 +20,6 @@ const LOCAL = 'local'
  * routes with `agents: 'checked'`, whose handlers hide all other agents.
  */
 export function guard(server: Server, auth: Auth, generation: GenerationView): void {
-	const known = new WeakMap<RequestRoute, Demands>()
-	const demandsOf = (route: RequestRoute): Demands => {
-		const before = known.get(route)
-		if (before) return before
-		const demands = demandsIn(route, scopesOf(server.auth.lookup(route)))
-		known.set(route, demands)
-		return demands
-	}
 	// If a client disconnects early, its request continues. The events that it still causes must name the caller.
 	server.events.on('response', ({ plugins, raw: { res } }) => {
 		const { forget } = plugins as Remembered
@@ -38,7 +30,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 	server.auth.scheme(STRATEGY, () => ({
 		// hapi compares the scopes later, too. Here the body has not been read yet, and the error names the missing scope.
 		authenticate: async (request, h) => {
-			const { agent, needs } = demandsOf(request.route)
+			const { agent, needs } = demandsOf(request.route, scopesOf(server.auth.lookup(request.route)))
 			const name = agent === undefined ? undefined : String((request.params as Record<string, unknown>)[agent])
 			const credentials = await auth.authenticate(request.raw.req, needs, name)
 			if (name !== undefined && !reaches(credentials, name)) throw unknownAgent(name)
@@ -73,21 +65,14 @@ function canBeRevoked({ token_id, claims, session }: Credentials): boolean {
 	return token_id !== null && (claims === undefined || session !== undefined)
 }
 
-interface Demands {
-	/** As `agentParameter`. */
-	agent: string | undefined
-	needs: Needs
-}
-
-function demandsIn({ path, settings }: RequestRoute, scopes: readonly string[]): Demands {
-	const agent = agentParameter(path)
+/** `agent`: the path parameter with the name of the agent; undefined for a route that is not about exactly one agent. */
+function demandsOf(
+	{ path, settings }: RequestRoute,
+	scopes: readonly string[],
+): { agent: string | undefined; needs: Needs } {
+	const agent = /^\/(?:v1|api)\/agents\/\{(\w+)\}/.exec(path)?.[1]
 	const own = settings.plugins?.auth
 	return { agent, needs: { ...own, scopes, wholeGateway: agent === undefined && own?.agents !== 'checked' } }
-}
-
-/** The path parameter with the name of the agent; undefined for a route that is not about exactly one agent. */
-function agentParameter(path: string): string | undefined {
-	return /^\/(?:v1|api)\/agents\/\{(\w+)\}/.exec(path)?.[1]
 }
 
 function refuseLoophole(route: RequestRoute, rules: RouteAccess | false, { scopes, isBuiltIn }: GenerationView): void {

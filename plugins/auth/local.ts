@@ -5,23 +5,15 @@
  * machine. So the peer's address alone proves nothing: any sign of a foreign page, of DNS rebinding or of a proxy makes a request
  * not local. Such a request is not refused, but it needs a token.
  */
+import type { IncomingMessage } from 'node:http'
 import { isIP, isIPv4 } from 'node:net'
 import { peerOf } from '../shared/peer.ts'
 import type { Peer } from '../shared/peer.ts'
 import { networkOf } from '../shared/network-counter.ts'
 import { isLoopback } from './address.ts'
 
-/** The parts of Node's IncomingMessage that the rule needs. */
-export interface IncomingRequest {
-	method?: string | undefined
-	/** Name, value, name, value …, as received: Node's parsed headers omit repeated ones. */
-	rawHeaders: readonly string[]
-	/** The request target. */
-	url?: string | undefined
-	/** Absent: 1.1. */
-	httpVersion?: string
-	socket: Peer
-}
+/** The parts of Node's requests that the rule needs. Node's parsed headers omit repeated ones. */
+export type IncomingRequest = Pick<IncomingMessage, 'method' | 'rawHeaders' | 'url' | 'httpVersion'> & { socket: Peer }
 
 export interface LocalRule {
 	/** Additional names, besides localhost and loopback addresses (`server.allowed_hosts`), lower case. */

@@ -7,36 +7,27 @@ import { SESSION_S } from './sessions.ts'
 
 const SEED_S = 600
 
-export interface Cookies {
-	/** The `set-cookie` header at the start of a sign-in. Throws `conflict` over http, except on this machine. */
-	seed(value: string): string
-	session(value: string): string
-	/** The `set-cookie` header that deletes a cookie. */
-	forget(what: 'seed' | 'session'): string
-	of(request: Pick<IncomingMessage, 'headers'>, what: 'seed' | 'session'): string | undefined
-}
-
 /** `base`: the address of the gateway. */
-export function cookiesFor(base: string): Cookies {
+export function cookiesFor(base: string) {
 	const { protocol, hostname } = new URL(base)
 	const secure = protocol === 'https:'
-	const mustBeSafe = (): void => {
-		if (!secure && hostname !== 'localhost' && !isLoopback(hostname.replaceAll(/[[\]]/g, '')))
-			throw new Fault('conflict', 'a sign-in needs https; set server.public_url to the https address of the gateway')
-	}
 	const names = { seed: 'svc-sign-in', session: 'svc-session' }
-	const nameOf = (what: 'seed' | 'session'): string => `${secure ? '__Host-' : ''}${names[what]}`
+	type Name = keyof typeof names
+	const nameOf = (what: Name): string => `${secure ? '__Host-' : ''}${names[what]}`
 	// Lax for the seed, since the browser returns from another site.
-	const make = (what: 'seed' | 'session', value: string, seconds: number): string =>
+	const make = (what: Name, value: string, seconds: number): string =>
 		`${nameOf(what)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=${what === 'seed' ? 'Lax' : 'Strict'}${secure ? '; Secure' : ''}`
 	return {
-		seed(value) {
-			mustBeSafe()
+		/** The `set-cookie` header at the start of a sign-in. Throws `conflict` over http, except on this machine. */
+		seed(value: string): string {
+			if (!secure && hostname !== 'localhost' && !isLoopback(hostname.replaceAll(/[[\]]/g, '')))
+				throw new Fault('conflict', 'a sign-in needs https; set server.public_url to the https address of the gateway')
 			return make('seed', value, SEED_S)
 		},
-		session: (value) => make('session', value, SESSION_S),
-		forget: (what) => make(what, '', 0),
-		of: (request, what) => cookieOf(request, nameOf(what)),
+		session: (value: string): string => make('session', value, SESSION_S),
+		/** The `set-cookie` header that deletes a cookie. */
+		forget: (what: Name): string => make(what, '', 0),
+		of: (request: Pick<IncomingMessage, 'headers'>, what: Name): string | undefined => cookieOf(request, nameOf(what)),
 	}
 }
 

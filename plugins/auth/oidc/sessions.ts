@@ -18,17 +18,7 @@ interface SessionRecord {
 	created_at: string
 }
 
-export interface Sessions {
-	/**
-	 * Returns the cookie. Ends the oldest sessions of a person who has more than 32. Throws `unavailable` if 10,000 sessions are
-	 * open, and `invalid_request` if the claims have more than 16,384 characters.
-	 */
-	create(claims: Claims): Promise<string>
-	/** Undefined for a session that has ended. */
-	find(cookie: string): Promise<Session | undefined>
-	get(id: string): Promise<Session | undefined>
-	end(id: string): Promise<void>
-}
+export type Sessions = ReturnType<typeof sessionsOf>
 
 export const SESSION_S = 12 * 3600
 const COOKIE_BYTES = 32
@@ -41,7 +31,7 @@ const CLAIMS_CHARACTERS = 16_384
 const all = ['auth', 'session'] as const
 const key = (id: string) => [...all, id] as const
 
-export function sessionsOf({ store }: Pick<Context, 'store'>): Sessions {
+export function sessionsOf({ store }: Pick<Context, 'store'>) {
 	/** Only creation makes the table grow, so creation also removes sessions that have ended. */
 	const makeRoom = async ({ iss, sub }: Claims): Promise<void> => {
 		let kept = 0
@@ -61,13 +51,17 @@ export function sessionsOf({ store }: Pick<Context, 'store'>): Sessions {
 		}
 		if (kept >= LIMIT) throw new Fault('unavailable', `${LIMIT} people are signed in, which is the limit`)
 	}
-	const get: Sessions['get'] = async (id) => {
+	const get = async (id: string): Promise<Session | undefined> => {
 		const record = (await store.get<SessionRecord>(key(id)))?.value
 		return record && !hasEnded(record) ? { id, claims: record.claims } : undefined
 	}
 	return {
 		get,
-		async create(claims) {
+		/**
+		 * Returns the cookie. Ends the oldest sessions of a person who has more than 32. Throws `unavailable` if 10,000 sessions are
+		 * open, and `invalid_request` if the claims have more than 16,384 characters.
+		 */
+		async create(claims: Claims): Promise<string> {
 			if (JSON.stringify(claims).length > CLAIMS_CHARACTERS)
 				throw new Fault('invalid_request', `your ID token has more than ${CLAIMS_CHARACTERS} characters of claims`)
 			await makeRoom(claims)
@@ -77,8 +71,10 @@ export function sessionsOf({ store }: Pick<Context, 'store'>): Sessions {
 			await store.put(key(idOf(cookie)), record)
 			return cookie
 		},
-		find: async (cookie) => (COOKIE_FORM.test(cookie) ? get(idOf(cookie)) : undefined),
-		end: (id) => store.delete(key(id)),
+		/** Undefined for a session that has ended. */
+		find: async (cookie: string): Promise<Session | undefined> =>
+			COOKIE_FORM.test(cookie) ? get(idOf(cookie)) : undefined,
+		end: (id: string): Promise<void> => store.delete(key(id)),
 	}
 }
 
