@@ -281,8 +281,8 @@ export class ServerConnection {
 					toolsChanged: refresh,
 				},
 				busy: () => this.#calls.size > 0,
-				opened: ({ process, values }) => {
-					this.#pid = process?.pid ?? null
+				opened: ({ target, values }) => {
+					this.#pid = target.kind === 'stdio' ? target.process.pid : null
 					this.#values = values
 				},
 				signal,

@@ -190,14 +190,13 @@ export interface McpServers {
 	 * Completes a login with the address to which the browser was redirected. Throws `invalid_request`, `forbidden`,
 	 * `mcp_failed`.
 	 */
-	completeLogin(returned: URL, browser: string | undefined, of?: { agent: AgentRef; id: string }): Promise<LoggedIn>
+	completeLogin(
+		returned: URL,
+		browser: string | undefined,
+		of?: { agent: AgentRef; id: string },
+	): Promise<{ agent: string; server: McpServer }>
 	/** Revokes and deletes the tokens, and reconnects. Throws `not_found`. */
 	logout(agent: AgentRef, id: string): Promise<McpServer>
-}
-
-export interface LoggedIn {
-	agent: string
-	server: McpServer
 }
 
 declare module '../../core/plugin.ts' {

@@ -39,7 +39,7 @@ export async function openLink(options: LinkOptions) {
 	let session: Session | undefined
 	const opened = await openTarget(record, options.agent, options.services, options.stderrTail, signal)
 	const kill = (): void => {
-		if (signal.reason === AT_ONCE) void opened.process?.stop(true)
+		if (signal.reason === AT_ONCE && opened.target.kind === 'stdio') void opened.target.process.stop(true)
 		ended.resolve('it was stopped')
 	}
 	signal.addEventListener('abort', kill, { once: true })

@@ -23,17 +23,11 @@ export interface Pins {
 const PINS = 512
 const PINS_BYTES = 4 * 1024 * 1024
 
-export interface Comparison {
-	pins: Pins
-	/** False if nothing changed. */
-	changed: boolean
-	/** Names of tools that are newly held with this definition. */
-	held: string[]
-	/** One sentence for each new tool that exceeds the limits of pins. */
-	refused: string[]
-}
-
-export function compare(before: Pins | undefined, listed: readonly Definition[]): Comparison {
+/**
+ * `held`: names of tools that are newly held with this definition. `refused`: one sentence for each new tool that exceeds the limits
+ * of pins.
+ */
+export function compare(before: Pins | undefined, listed: readonly Definition[]) {
 	const old = new Map(before?.tools.map((pin) => [pin.definition.name, pin]))
 	const held: string[] = []
 	const refused: string[] = []
@@ -63,7 +57,7 @@ export function compare(before: Pins | undefined, listed: readonly Definition[])
 		tools.push({ definition: pin.definition, held: definition, listed: true })
 	}
 	for (const { definition } of old.values()) tools.push({ definition, listed: false })
-	const pins = { tools }
+	const pins: Pins = { tools }
 	return { pins, changed: JSON.stringify(pins) !== stored, held, refused }
 }
 

@@ -50,8 +50,12 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			try {
 				return h.response(await servers.add(agent, request.payload, permissions)).code(201)
 			} catch (error) {
-				if (isFault(error, 'forbidden', 'address_refused'))
-					await reportAttempt(ctx, agent, request.payload, error.message)
+				if (isFault(error, 'forbidden', 'address_refused')) {
+					const { name, transport, command, args, url } = request.payload
+					const about = transport === 'stdio' ? { command, args } : { url }
+					const payload = { reason: 'mcp_refused', message: error.message, server: name, transport, ...about }
+					await ctx.emit({ event_type: 'security.violation', payload }, agent.name)
+				}
 				throw error
 			}
 		},
@@ -150,15 +154,4 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			return h.response().code(204)
 		},
 	})
-}
-
-async function reportAttempt(
-	ctx: Context<McpSettings>,
-	agent: AgentRef,
-	{ name, transport, command, args, url }: NewMcpServer,
-	message: string,
-): Promise<void> {
-	const about = transport === 'stdio' ? { command, args } : { url }
-	const payload = { reason: 'mcp_refused', message, server: name, transport, ...about }
-	await ctx.emit({ event_type: 'security.violation', payload }, agent.name)
 }

@@ -64,15 +64,14 @@ export interface Session {
 	/** The tools that the server lists, not validated; at most 1,000. */
 	listTools(signal: AbortSignal): Promise<unknown[]>
 	/** Returns the server's result, not validated. `signal` cancels the call at the server too. */
-	callTool(name: string, args: Record<string, unknown>, options: CallOptions): Promise<Record<string, unknown>>
+	callTool(
+		name: string,
+		args: Record<string, unknown>,
+		options: { signal: AbortSignal; onprogress(): void },
+	): Promise<Record<string, unknown>>
 	/** Settles if the server responds, even with an error. */
 	ping(): Promise<void>
 	close(): Promise<void>
-}
-
-export interface CallOptions {
-	signal: AbortSignal
-	onprogress(): void
 }
 
 const CONNECT_LIMIT_MS = { stdio: 60_000, http: 20_000, sse: 20_000 }

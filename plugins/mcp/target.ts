@@ -7,7 +7,7 @@ import type { Target } from './session.ts'
 import { environmentOf } from './environment.ts'
 import { boundedFetch } from './http.ts'
 import type { Login } from './login/login.ts'
-import type { Processes, ServerProcess } from './processes.ts'
+import type { Processes } from './processes.ts'
 import type { McpRecord } from './records.ts'
 import type { Tail } from './tail.ts'
 import { openValues } from './values.ts'
@@ -20,8 +20,6 @@ export interface TargetServices extends Pick<Context<McpSettings>, 'env' | 'emit
 
 export interface Opened {
 	target: Target
-	/** Of a stdio server. */
-	process: ServerProcess | null
 	/** The values of `env` or `headers` that the server gets, by name; and `url` if it contains a secret. */
 	values: Record<string, string>
 	/** Releases everything that closing the session does not. */
@@ -45,7 +43,7 @@ export async function openTarget(
 	if (transport === 'stdio') {
 		const env = environmentOf(services.env, values)
 		const process = await services.processes.start({ command: command ?? '', args, env })
-		return { target: { kind: 'stdio', process, stderrTail }, process, values, release: () => process.stop() }
+		return { target: { kind: 'stdio', process, stderrTail }, values, release: () => process.stop() }
 	}
 	if (!url) throw new Fault('invalid_request', 'the address of the server is not a URL')
 	const { fetcherFor } = await import('../../core/fetch/guarded-fetch.ts') // large, and not needed without a server
@@ -59,7 +57,6 @@ export async function openTarget(
 	const fetch = boundedFetch(services.login?.authorize(fetcher) ?? fetcher, values)
 	return {
 		target: { kind: transport, url, fetch },
-		process: null,
 		values: { ...values, ...(url.href !== URL.parse(record.url ?? '')?.href && { url: url.href }) },
 		release: async () => fetcher[Symbol.asyncDispose](),
 	}

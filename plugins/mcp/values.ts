@@ -76,7 +76,7 @@ export async function readSecret(
 ): Promise<string> {
 	if (!record.secrets_allowed) throw notAllowed(record)
 	const reading = readingOf(record, agent, emitter(agent, ctx))
-	return ctx.use('vault').fill(handleOf(secret), { ...reading, outlet: { url: endpoint, keepTo() {} } })
+	return (await ctx.use('vault').read(secret, { ...reading, outlet: { url: endpoint, keepTo() {} } })).value
 }
 
 function notAllowed({ secrets }: McpRecord): Fault {
