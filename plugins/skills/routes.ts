@@ -148,7 +148,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 				'A skill is a folder with a `SKILL.md`: Markdown after a YAML front matter with `name`, `description` and `parameters`. Send the document as `content`, a folder as `files`, an address as `url`, or the bytes of a `.zip` or `.tar.gz` as the body, with `Content-Type: application/zip` or `application/gzip`. At most 200 files and 8 MiB. It does nothing until it is approved. If the agent already has a skill of this name, this is a new revision of it, and the active one stays until the new one is approved.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
-			plugins: { openapi: { errors: [409], body: bodySchema } },
+			plugins: { openapi: { errors: [409, 502, 503], body: bodySchema } },
 			ext: { onPreAuth: { method: ARCHIVE_BODY.accept } },
 			payload: ARCHIVE_BODY.payload,
 			validate: {

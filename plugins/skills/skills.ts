@@ -1,12 +1,11 @@
 /** Installs, lists, reviews, approves and removes skills. A skill is approved by the digest of its files. */
-import { Fault, isFault, messageOf } from '../../core/errors.ts'
+import { Fault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { approve } from './approval.ts'
 import type { Skill, Skills, SkillSettings } from './contract.ts'
 import { documentOf, readDocument } from './document.ts'
-import type { SkillDocument } from './document.ts'
 import { infoOf, textIn } from './file-kind.ts'
 import { digestOfListing, listingOf } from './folder/digest.ts'
 import { shownPath } from './folder/paths.ts'
@@ -51,7 +50,7 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, 
 
 		async install(agent, { files, left_out }, source) {
 			const document = await readDocument(documentOf(files))
-			await checkProgram(hosts, agent.uid, document)
+			if (document.program) await hosts.check(agent.uid, programOf(document))
 			const { name, description } = document
 			const id = newId()
 			const digest = digestOfListing(files.map(listingOf))
@@ -128,17 +127,6 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, 
 			callTracker.end(skill_id, new Fault('permission_denied', 'the skill was removed during the call'))
 			await emit({ event_type: 'skill.removed', payload: { skill: name, skill_id, status } }, agent.name)
 		},
-	}
-}
-
-/** Throws `skill_invalid`, even if the check exceeds a limit: that is an error of the author, not of the gateway. */
-async function checkProgram(hosts: ProgramHosts, owner: string, document: SkillDocument): Promise<void> {
-	if (!document.program) return
-	try {
-		await hosts.check(owner, programOf(document))
-	} catch (error) {
-		if (!isFault(error, 'sandbox_timeout', 'sandbox_memory', 'sandbox_crash')) throw error
-		throw new Fault('skill_invalid', `the program is too complex to be checked: ${messageOf(error)}`, { cause: error })
 	}
 }
 

@@ -1,12 +1,15 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isFault } from '../../../core/errors.ts'
+import { Fault, isFault } from '../../../core/errors.ts'
+import { openCallTracker } from '../../../plugins/skills/call-tracker.ts'
 import type { Parameter } from '../../../plugins/skills/contract.ts'
 import { readDocument } from '../../../plugins/skills/document.ts'
 import { readProgram } from '../../../plugins/skills/fence.ts'
+import { folderOfDocument } from '../../../plugins/skills/folder/unpack.ts'
 import { readFrontMatter } from '../../../plugins/skills/front-matter.ts'
 import { toolNameFor } from '../../../plugins/skills/names.ts'
 import { checkArguments, schemaOf } from '../../../plugins/skills/parameters.ts'
+import { skillsOf } from '../../../plugins/skills/skills.ts'
 import { arbitraryText } from '../../support/arbitrary-text.ts'
 import { assertCpuTime } from '../../support/cpu-time.ts'
 
@@ -332,4 +335,13 @@ void t.test('any skill name becomes a unique tool name', async (t) => {
 			/^skill_[a-z0-9_-]{1,58}$/.test(toolNameFor(name, () => taken)),
 		),
 	)
+})
+
+void t.test('a program that no process can check is not reported as invalid', async (t) => {
+	const hosts = { check: () => Promise.reject(new Fault('sandbox_crash', 'no process starts')) }
+	const skills = skillsOf({} as never, hosts as never, {} as never, openCallTracker())
+	const document = head('name: a\ndescription: b\nruntime: javascript', PROGRAM)
+	const folder = folderOfDocument(Buffer.from(document))
+	const installed = skills.install({ name: 'ada', uid: 'u' }, folder, { kind: 'inline' })
+	await t.rejects(installed, { code: 'sandbox_crash', message: 'no process starts' })
 })
