@@ -7,11 +7,6 @@ import type { SkillFolder } from './folder/contract.ts'
 import { ARCHIVE_LIMIT_BYTES, archiveKind, archiveTypes, folderOfDocument, unpack } from './folder/unpack.ts'
 import { archiveAddressOf } from './git-host.ts'
 
-export interface Downloaded {
-	folder: SkillFolder
-	source: Extract<Source, { kind: 'url' }>
-}
-
 const TEXT_LIMIT_BYTES = 256 * 1024
 const TIMEOUT_MS = 60_000
 /** Limit of concurrent downloads, each of which has an archive in memory. */
@@ -34,7 +29,7 @@ interface Wanted {
 }
 
 /** Throws `address_refused`, `rate_limited`, `invalid_request` for a response that is not a skill, and what `unpack` throws. */
-export async function download(wanted: Wanted): Promise<Downloaded> {
+export async function download(wanted: Wanted): Promise<{ folder: SkillFolder; source: Source }> {
 	const { url, path, owner } = wanted
 	if (!places.may(owner))
 		throw tryLater('rate_limited', `${places.used} skills are already being downloaded; try again in a moment`, 5)

@@ -1,10 +1,11 @@
 /** Checks, counts and answers a program's calls to the gateway. */
 import { Fault, isFault, shownFault } from '../../core/errors.ts'
 import { within } from '../../core/util/deadline.ts'
+import { fieldsOf } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
 import type { CallMessage, HostCallKind, ToHost } from '../../sandbox/host-protocol.ts'
 import type { Logger } from '../../core/log/log.ts'
-import { readJson } from './json.ts'
 
 type What = Exclude<HostCallKind, 'log'>
 
@@ -58,8 +59,7 @@ export function answerCalls(
 	}
 
 	const takeLine = (body: string): boolean => {
-		const line = readJson(body)
-		const text = typeof line === 'object' && line !== null && 'text' in line ? line.text : undefined
+		const { text } = fieldsOf(readJson(body))
 		if (typeof text !== 'string' || text.length > programLimits.log_line_length) return false
 		if (++lines > programLimits.log_lines) return false
 		logged(text)
@@ -88,4 +88,26 @@ export function answerCalls(
 			)
 		},
 	}
+}
+
+/** Parses JSON from a program's process. Undefined if it is invalid or nested too deeply. */
+export function readJson(text: string): unknown {
+	return isTooDeep(text) ? undefined : jsonIn(text)
+}
+
+/** V8 parses JSON of any depth, but recursive functions over it, such as `JSON.stringify`, overflow the stack. */
+function isTooDeep(text: string): boolean {
+	let depth = 0
+	let quoted = false
+	for (let at = 0; at < text.length; at++) {
+		const code = text.charCodeAt(at)
+		if (quoted) {
+			if (code === 0x5c) at++
+			else if (code === 0x22) quoted = false
+		} else if (code === 0x22) quoted = true
+		else if (code === 0x5b || code === 0x7b) {
+			if (++depth > programLimits.depth) return true
+		} else if (code === 0x5d || code === 0x7d) depth--
+	}
+	return false
 }

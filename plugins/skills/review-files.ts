@@ -7,14 +7,13 @@ import { infoOf, textIn } from './file-kind.ts'
 import { DOCUMENT } from './folder/contract.ts'
 import type { SkillFile } from './folder/contract.ts'
 import { listingOf } from './folder/digest.ts'
-import { scan } from './scan.ts'
+import { scan, WEIGHT } from './scan.ts'
 import type { ScanFinding } from './scan.ts'
 
 /** Limit of findings of a review. */
 const FINDINGS_LIMIT = 500
 /** Characters that are scanned before other work gets its turn. */
 const PART = 256 * 1024
-const WEIGHT = { high: 0, medium: 1, low: 2 }
 
 /** Caches scans, which are slow, and which any caller with read access may repeat. By a file's digest and path. */
 const scans = new BoundedMap<string, ScanFinding[]>(512)
@@ -42,12 +41,10 @@ export async function findingsIn(files: readonly SkillFile[], document: SkillDoc
 	}
 	// Findings of equal severity: first those of the document, then in the order of paths and lines.
 	return findings
-		.toSorted((a, b) => WEIGHT[a.severity] - WEIGHT[b.severity] || order(a) - order(b))
+		.toSorted(
+			(a, b) => WEIGHT[a.severity] - WEIGHT[b.severity] || Number(b.file === DOCUMENT) - Number(a.file === DOCUMENT),
+		)
 		.slice(0, FINDINGS_LIMIT)
-}
-
-function order({ file }: Finding): number {
-	return file === DOCUMENT ? 0 : 1
 }
 
 async function scanned({ path, bytes }: SkillFile, document: SkillDocument | undefined): Promise<ScanFinding[]> {

@@ -17,6 +17,8 @@ const FINDINGS_LIMIT = 40
 const EXCERPT_LIMIT = 160
 const CODES_LIMIT = 12
 
+export const WEIGHT = { high: 0, medium: 1, low: 2 }
+
 export type ScanFinding = Omit<Finding, 'file'>
 
 /** `document`: given if the text is a skill's document. `isMarkdown`: whether HTML comments are hidden from a reader. */
@@ -39,8 +41,7 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 	if (isMarkdown) htmlComments(text)
 	patterns(text, 1)
 	if (document) aboutSkill(document)
-	const weight = { high: 0, medium: 1, low: 2 }
-	return findings.toSorted((a, b) => weight[a.severity] - weight[b.severity] || a.line - b.line)
+	return findings.toSorted((a, b) => WEIGHT[a.severity] - WEIGHT[b.severity] || a.line - b.line)
 
 	function aboutSkill(skill: SkillDocument): void {
 		// YAML escapes can hide text that the document does not show.
