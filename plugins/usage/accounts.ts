@@ -11,7 +11,7 @@ import type { Amount, Budget } from './budget.ts'
 import { addOp, usedBy } from './callers.ts'
 import type { DayLimits, Payer, UsageService, UsageSettings } from './contract.ts'
 import { dayOf, endOfDay, secondsLeft, today } from './days.ts'
-import { countOps, entriesOf, freeSlot, keptEntries, slotOf, takeSlot } from './ledger.ts'
+import { countOps, entriesOf, freeSlot, slotOf, takeSlot } from './ledger.ts'
 import type { DayEntry, Days } from './ledger.ts'
 
 /** A budget and its limits. */
@@ -36,7 +36,7 @@ export function accountsOf(
 		limits: config.limits,
 		budget: openBudget(async (day) => {
 			const days = only(day)
-			const amounts = [await amountIn(keptEntries(store, days))]
+			const amounts = [await amountIn(entriesOf(store, undefined, days))]
 			for await (const { uid } of ctx.use('agents').list()) amounts.push(await amountIn(entriesOf(store, uid, days)))
 			return sumOf(amounts)
 		}),

@@ -11,19 +11,6 @@ import type { Amount } from './budget.ts'
 /** `starts`, or the slot of a run: concurrent runs should write different records, since writes of one record conflict. */
 type CounterPart = 'starts' | number
 
-const keys = {
-	part: (uid: string, day: string, caller: string, part: CounterPart): Key => [
-		agentScope(uid),
-		'caller-usage',
-		day,
-		caller,
-		String(part),
-	],
-	caller: (uid: string, day: string, caller: string): Key => [agentScope(uid), 'caller-usage', day, caller],
-	/** Of deleted agents: the uid follows the caller. */
-	keptCaller: (day: string, caller: string): Key => ['caller-usage', day, caller],
-}
-
 /** The write that adds an amount to the caller's usage of this agent. */
 export async function addOp(
 	store: Pick<Store, 'get'>,
@@ -31,7 +18,7 @@ export async function addOp(
 	{ day, caller, part }: { day: string; caller: string; part: CounterPart },
 	amount: Amount,
 ): Promise<Op> {
-	const key = keys.part(uid, day, caller, part)
+	const key: Key = [agentScope(uid), 'caller-usage', day, caller, String(part)]
 	const entry = await store.get<Amount>(key)
 	return { key, value: sumOf([entry?.value ?? nothing, amount]), expect: entry?.rev ?? null }
 }
@@ -44,8 +31,9 @@ export async function usedBy(
 	caller: string,
 ): Promise<Amount> {
 	const amounts: Amount[] = []
-	for await (const { value } of store.list<Amount>(keys.keptCaller(day, caller))) amounts.push(value)
+	for await (const { value } of store.list<Amount>(['caller-usage', day, caller])) amounts.push(value)
 	for await (const { uid } of agents)
-		for await (const { value } of store.list<Amount>(keys.caller(uid, day, caller))) amounts.push(value)
+		for await (const { value } of store.list<Amount>([agentScope(uid), 'caller-usage', day, caller]))
+			amounts.push(value)
 	return sumOf(amounts)
 }

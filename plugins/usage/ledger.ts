@@ -36,13 +36,6 @@ export interface DayEntry extends DayRecord {
  */
 const SLOTS = 16
 
-const keys = {
-	slot: (uid: string, day: string, slot: string): Key => [agentScope(uid), 'usage', day, slot],
-	days: (uid: string): Key => [agentScope(uid), 'usage'],
-	/** Of deleted agents: the uid follows the day. */
-	keptDays: (): Key => ['usage'],
-}
-
 /** The writes that add these calls, and the end of a run, to the day. No writes if there is nothing to add, or the agent was deleted. */
 export async function countOps(
 	store: Pick<Store, 'get'>,
@@ -50,7 +43,7 @@ export async function countOps(
 	{ day, slot, calls, end }: { day: string; slot: number; calls: readonly ModelUsage[]; end?: RunEnd | undefined },
 ): Promise<Op[]> {
 	if (calls.length === 0 && !end) return []
-	const key = keys.slot(uid, day, String(slot).padStart(2, '0'))
+	const key: Key = [agentScope(uid), 'usage', day, String(slot).padStart(2, '0')]
 	const entry = await store.get<DayRecord>(key)
 	// The end of a run must not fail because its agent is gone.
 	if (!entry && !(await store.get(livenessKey(uid)))) return []
@@ -66,22 +59,13 @@ export interface Days {
 	until: string
 }
 
-/** The records of an existing agent. */
-export function entriesOf(store: Pick<Store, 'list'>, uid: string, days: Days): AsyncGenerator<DayEntry> {
-	return entriesUnder(store, keys.days(uid), days)
-}
-
-/** The records of deleted agents. */
-export function keptEntries(store: Pick<Store, 'list'>, days: Days): AsyncGenerator<DayEntry> {
-	return entriesUnder(store, keys.keptDays(), days)
-}
-
-/** `prefix`: the day follows it in each key. */
-async function* entriesUnder(
+/** The records of an existing agent; without `uid`, those of all deleted agents. */
+export async function* entriesOf(
 	store: Pick<Store, 'list'>,
-	prefix: Key,
+	uid: string | undefined,
 	{ since, until }: Days,
 ): AsyncGenerator<DayEntry> {
+	const prefix: Key = uid === undefined ? ['usage'] : [agentScope(uid), 'usage']
 	for await (const { key, value } of store.list<DayRecord>(prefix, { after: [...prefix, since] })) {
 		const day = key[prefix.length] ?? ''
 		if (day >= until) return

@@ -6,7 +6,7 @@ import type {} from '../agents/contract.ts'
 import type { Counted, UsageBy, UsageQuery, UsageReport, UsageRow } from './contract.ts'
 import { addCounted, nothing } from './counted.ts'
 import type { ModelRow } from './counted.ts'
-import { entriesOf, keptEntries } from './ledger.ts'
+import { entriesOf } from './ledger.ts'
 import type { DayEntry } from './ledger.ts'
 import { addRuns, figuresOf, noRuns } from './run-counts.ts'
 import type { RunCounts } from './run-counts.ts'
@@ -44,7 +44,7 @@ export async function reportOf(
 			if (by !== 'model') addRuns(rowFor(labelsOf(by, entry)).runs, entry.runs)
 		}
 	}
-	await add(keptEntries(store, { since, until }))
+	await add(entriesOf(store, undefined, { since, until }))
 	if (agent_id === undefined) {
 		for await (const { uid } of agents.list()) await add(entriesOf(store, uid, { since, until }))
 	} else {
