@@ -14,8 +14,7 @@ import type { Embeddings } from '../embeddings.ts'
 import type { MemoryIndex } from '../memory-index.ts'
 import { keys } from '../records.ts'
 import type { CompactionRecord, GroupRecord } from '../records.ts'
-import { applyGroup, undoGroup } from './groups.ts'
-import { linkToMerged, linkToOriginals } from './links.ts'
+import { applyGroup, linkToMerged, linkToOriginals, undoGroup } from './groups.ts'
 import { modelOf } from './model.ts'
 
 export interface Compactions extends Pick<LongTermMemory, 'compact' | 'compactions' | 'undo'> {

@@ -1,4 +1,7 @@
-/** Applies and undoes a compaction: each group of memories in one commit. */
+/**
+ * Applies and undoes a compaction: each group of memories in one commit, and each `replaced_by` link to them in a separate commit,
+ * since a merged memory may replace more memories than one commit can hold.
+ */
 import { isFault } from '../../../core/errors.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import { change } from '../../../core/store/change.ts'
@@ -66,5 +69,42 @@ export async function undoGroup(store: Store, uid: string, groupKey: Key): Promi
 			ops.push({ key: other.key, value: { ...other.value, replaces }, expect: other.rev })
 		}
 		return { ops: [...ops, textOp(uid, made.content, sameText)], result: undefined }
+	})
+}
+
+/** Redirects `replaced_by` links that lead to an archived original to the memory that was merged from it. Idempotent. */
+export async function linkToMerged(store: Store, uid: string): Promise<void> {
+	for await (const { value } of store.list<MemoryRecord>(keys.memories(uid))) {
+		if (!value.made_by) continue
+		for (const older of value.replaces ?? []) {
+			await relink(store, uid, older, async (newer) =>
+				(await store.get(keys.memory(uid, newer))) || !(await store.get(keys.memory(uid, value.id))) ? newer : value.id,
+			)
+		}
+	}
+}
+
+/** Redirects links from the merged memory of a group back to its originals, before these are restored. Idempotent. */
+export async function linkToOriginals(store: Store, uid: string, { made }: GroupRecord): Promise<void> {
+	const { compaction, group } = made.made_by
+	for await (const { value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
+		for (const older of value.replaces ?? [])
+			await relink(store, uid, older, (newer) => (newer === made.id ? value.id : newer))
+	}
+}
+
+async function relink(
+	store: Store,
+	uid: string,
+	id: string,
+	linkOf: (replaced_by: string) => string | Promise<string>,
+): Promise<void> {
+	await change(store, agentScope(uid), async () => {
+		const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
+		const { replaced_by } = entry?.value ?? {}
+		const next = replaced_by === undefined ? undefined : await linkOf(replaced_by)
+		if (!entry || next === undefined || next === replaced_by || next === id) return { result: undefined }
+		const value: MemoryRecord = { ...entry.value, replaced_by: next }
+		return { ops: [{ key: entry.key, value, expect: entry.rev }], result: undefined }
 	})
 }
