@@ -16,12 +16,6 @@ export interface Approval extends Approver {
 	digest?: string
 }
 
-interface Approved {
-	entry: IndexEntry
-	/** The active revision that it replaced. */
-	replaces: string | null
-}
-
 const SKILLS_LIMIT = 32
 /** Writes of the commit, without the write of the index. */
 const WRITES_LIMIT = 99
@@ -51,7 +45,7 @@ async function decide(
 	skills: readonly IndexEntry[],
 	ids: readonly string[],
 	approval: Approval,
-): Promise<IndexChange<Approved[]>> {
+): Promise<IndexChange<{ entry: IndexEntry; replaces: string | null }[]>> {
 	const { token_id, digest: reviewed } = approval
 	const wanted = new Map<string, IndexEntry>()
 	const ops: Op[] = []

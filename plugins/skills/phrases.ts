@@ -17,15 +17,11 @@ const anyOf = (...texts: string[]): RegExp => new RegExp(texts.map(words).join('
 const anyCommand = (...texts: string[]): RegExp =>
 	new RegExp(texts.map((text) => text.replaceAll(' ', '[ \\t]{1,8}')).join('|'), 'gi')
 
-const OVERRIDE = 'Tells the model to ignore its other instructions.'
-const HIDE = 'Tells the model to hide something from the person.'
-const PLAY = 'Addresses the model with false authority.'
-
 export const phrases: readonly Phrase[] = [
 	{
 		rule: 'prompt-injection',
 		severity: 'high',
-		message: OVERRIDE,
+		message: 'Tells the model to ignore its other instructions.',
 		pattern: anyOf(
 			'\\b(?:ignore|disregard|forget|override|bypass|drop) (?:all |any |every |the |your |these |those |of ){0,4}(?:previous|prior|above|earlier|preceding|other|existing|former|system|safety) (?:instructions?|prompts?|rules|messages|directions|guidelines|context)',
 			'\\b(?:ignora|olvida|omite)… (?:instrucciones|reglas|indicaciones)',
@@ -46,7 +42,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'prompt-injection',
 		severity: 'high',
-		message: HIDE,
+		message: 'Tells the model to hide something from the person.',
 		pattern: anyOf(
 			"\\b(?:do not|don't|never|without) (?:tell|telling|inform|informing|mention|mentioning|reveal|revealing|alert|alerting|notify|notifying|show|showing|ask|asking)… (?:user|person|human|operator|owner|anyone|anybody)",
 			'\\b(?:secretly|silently|covertly|quietly) (?:send|run|execute|upload|download|install|post|forward|copy|read)',
@@ -60,7 +56,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'prompt-injection',
 		severity: 'medium',
-		message: PLAY,
+		message: 'Addresses the model with false authority.',
 		pattern: anyOf(
 			'\\byou are now (?:in |a |an |the )?(?:developer|dan\\b|jailbr|unrestricted|unfiltered|root|admin|god|debug)',
 			'\\b(?:new|updated|real|actual|true) (?:system )(?:prompt|instructions?|message)',
