@@ -10,7 +10,7 @@ import type { Actor } from '../../core/util/context.ts'
 import { holds } from '../shared/scopes.ts'
 import type { Claims } from './oidc/contract.ts'
 import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
-import { limitsOf, permissionsOf } from './permissions.ts'
+import { limitsOf, permissionsOf, unauthorized } from './permissions.ts'
 import { CLOCK_SKEW_S, InvalidToken, mayBeJwt } from './oidc/access-tokens.ts'
 import type { Verify } from './oidc/access-tokens.ts'
 import type { Session, Sessions } from './oidc/sessions.ts'
@@ -92,7 +92,7 @@ export function callersOf(
 		agent: string | undefined,
 	): Promise<Credentials> => {
 		const refuseToken = (message: string, reason: AuthViolation, token?: Token): never =>
-			refuse(request, invalidToken(message), reason, token)
+			refuse(request, unauthorized(message, 'Bearer error="invalid_token"'), reason, token)
 		const text = /^Bearer +(\S+)$/i.exec(header)?.[1]
 		if (text === undefined) return refuseToken('the Authorization header must read: Bearer <token>', 'token_invalid')
 		if (verify && mayBeJwt(text)) {
@@ -118,12 +118,12 @@ export function callersOf(
 			const code = request.headers['x-setup-code']
 			if (typeof code !== 'string') {
 				reportPage(request, notLocal)
-				throw missingToken(
+				throw unauthorized(
 					`no token exists yet, and the request does not count as local, since ${notLocal.because}; create the first token from the gateway's own machine, or send the header X-Setup-Code with the code that its log shows at start`,
 				)
 			}
 			if (!isSame(code, setupCode)) {
-				const fault = missingToken("the set-up code is wrong; the gateway's log shows it, a new one at each start")
+				const fault = unauthorized("the set-up code is wrong; the gateway's log shows it, a new one at each start")
 				return refuse(request, fault, 'setup_code_wrong')
 			}
 		}
@@ -143,7 +143,7 @@ export function callersOf(
 		if (notLocal === null && local) return { token_id: null, scope: [...scopes], actor: localActor, local: true }
 		if (bootstrap && (await tokens.noneYet())) return byBootstrap(request, notLocal)
 		if (auth_mode === 'loopback' || local) reportPage(request, notLocal)
-		throw missingToken(
+		throw unauthorized(
 			`send a token (Authorization: Bearer <token>): ${auth_mode === 'token' ? 'auth_mode is token' : `the request does not count as local, since ${notLocal?.because}`}`,
 		)
 	}
@@ -213,14 +213,6 @@ function onlyForAgents(agents: readonly string[]): Fault {
 		'forbidden',
 		`this concerns the whole gateway, and the token is only for the agents ${agents.join(', ')}; use a token for all agents`,
 	)
-}
-
-function missingToken(message: string): Fault {
-	return new Fault('unauthorized', message, { headers: { 'www-authenticate': 'Bearer' } })
-}
-
-function invalidToken(message: string): Fault {
-	return new Fault('unauthorized', message, { headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
 }
 
 /** Compares in constant time; the hashes give both sides the same length. */

@@ -1,7 +1,8 @@
-import { Fault } from '../../core/errors.ts'
+import type { Fault } from '../../core/errors.ts'
 import { Counts } from '../../core/util/counts.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Auth, Credentials, OpenRequest, OpenRequests, OpenRequestsOptions } from './contract.ts'
+import { unauthorized } from './permissions.ts'
 
 /** The requests of a caller that is no longer valid must end within one second. */
 const BEAT_MS = 500
@@ -107,7 +108,7 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 }
 
 export function noLongerValid(): Fault {
-	return new Fault('unauthorized', 'the token is no longer valid', { headers: { 'www-authenticate': 'Bearer' } })
+	return unauthorized('the token is no longer valid')
 }
 
 function tooMany(message: string): Fault {

@@ -7,6 +7,7 @@ import { change } from '../../core/store/change.ts'
 import type { Op, Rev } from '../../core/store/ports.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
 import type { Token, Tokens, TokenStatus } from './contract.ts'
+import { unauthorized } from './permissions.ts'
 
 /** The stored record. The text of the token is not stored. */
 export interface TokenRecord extends Omit<Token, 'status'> {
@@ -72,8 +73,7 @@ export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 			}
 		}
 		if (mustBeFirst) {
-			const message = 'another caller has just created the first token; send that token to create others'
-			throw new Fault('unauthorized', message, { headers: { 'www-authenticate': 'Bearer' } })
+			throw unauthorized('another caller has just created the first token; send that token to create others')
 		}
 		await store.commit(SCOPE, ops)
 	}
