@@ -35,6 +35,7 @@ import {
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
 import type { Cli, Style } from '../contract.ts'
+import { answerTable } from '../lists.ts'
 import { noWaitOption, warnOfRemaining, waitUntilApplied, reportUnapplied } from '../applied.ts'
 import type { Applied } from '../applied.ts'
 import { textInput } from '../text-input.ts'
@@ -133,12 +134,11 @@ Examples:
 			async run(cli, { key }: { key?: string }) {
 				if (key !== undefined) return cli.out.answer(await inForceOf(cli, pathFor(cli, key)), explained)
 				const all = allKeys().map((one) => explain(pathOf(one.replaceAll('<name>', 'x'))))
-				cli.out.answer(all, (list, style) =>
-					style.table(
-						['setting', 'default', 'meaning'],
-						list.map((one) => [one.key, 'default' in one ? inWords(one.default) : '', one.meaning]),
-					),
-				)
+				answerTable(cli, all, '(none)', (one) => ({
+					setting: one.key,
+					default: 'default' in one ? inWords(one.default) : '',
+					meaning: one.meaning,
+				}))
 			},
 		},
 		get: {

@@ -3,6 +3,7 @@ import { examine } from '../doctor/doctor.ts'
 import { textOf } from '../doctor/text.ts'
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
+import { answerTable } from '../lists.ts'
 
 interface Options {
 	only?: string[]
@@ -32,15 +33,8 @@ Examples:
 	async run(cli, { only, list = false, fix = false, strict = false }: Options) {
 		const all = await checksOf(cli)
 		if (list) {
-			cli.out.answer(
-				all.map(({ id, about }) => ({ id, about })),
-				(checks, style) =>
-					style.table(
-						['check', 'what it checks'],
-						checks.map(({ id, about }) => [id, about]),
-					),
-			)
-			return
+			const listed = all.map(({ id, about }) => ({ id, about }))
+			return answerTable(cli, listed, '(none)', ({ id, about }) => ({ check: id, 'what it checks': about }))
 		}
 		const wanted = only?.flatMap((text) => text.split(',')).filter((text) => text !== '')
 		const matches = (id: string, name: string): boolean => id === name || id.startsWith(`${name}.`)

@@ -6,21 +6,22 @@ import { isObject } from '../../util/is-object.ts'
 import { isBuiltIn } from '../../util/own-files.ts'
 import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
+import { answerTable } from '../lists.ts'
 import { pick } from '../pick.ts'
 import { pluginsIn } from '../third-party.ts'
 
 /** Shows all plugins as a table, or one in full. */
-export async function showState({ api, out, home }: Cli, name: string | undefined): Promise<void> {
+export async function showState(cli: Cli, name: string | undefined): Promise<void> {
+	const { api, out, home } = cli
 	const plugins = await api.request<PluginStatus[]>('GET', '/v1/plugins')
-	if (name === undefined) {
-		out.answer(plugins, (list, style) =>
-			style.table(
-				['plugin', 'version', 'state', 'generation', 'problem'],
-				list.map((one) => [one.name, one.version, one.state, one.generation, one.last_error]),
-			),
-		)
-		return
-	}
+	if (name === undefined)
+		return answerTable(cli, plugins, '(none)', (one) => ({
+			plugin: one.name,
+			version: one.version,
+			state: one.state,
+			generation: one.generation,
+			problem: one.last_error,
+		}))
 	if (plugins.every((one) => one.name !== name)) await refuseSwitchedOff(home, name)
 	const plugin = pick(plugins, name, { kind: 'plugin', id: (one) => one.name, names: (one) => [one.name] })
 	out.answer(plugin, (one, style) =>

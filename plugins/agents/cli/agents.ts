@@ -5,6 +5,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { FieldError } from '../../../core/errors.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { when } from '../../../core/cli/when.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 
@@ -50,15 +51,12 @@ Examples:
 	commands: {
 		list: {
 			description: 'List agents',
-			async run({ api, out }) {
-				const list = await api.request<Agent[]>('GET', '/v1/agents')
-				out.answer(list, (all, style) =>
-					style.table(
-						['agent', 'created'],
-						all.map((one) => [one.name, when(one.created_at)]),
-						'No agents yet. Create one: svc agents create ada',
-					),
-				)
+			async run(cli) {
+				const list = await cli.api.request<Agent[]>('GET', '/v1/agents')
+				answerTable(cli, list, 'No agents yet. Create one: svc agents create ada', (one) => ({
+					agent: one.name,
+					created: when(one.created_at),
+				}))
 			},
 		},
 		show: {

@@ -2,6 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { durationIn } from '../../../core/util/duration.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { NewToken, Token } from '../contract.ts'
 
@@ -34,22 +35,16 @@ Examples:
 		list: {
 			description: 'List the tokens, without their text',
 			async run(cli) {
-				const answer = await cli.api.request<{ tokens: Token[] }>('GET', '/v1/auth/tokens')
-				cli.out.answer(answer.tokens, (list, style) =>
-					style.table(
-						['id', 'status', 'scopes', 'agents', 'label', 'expires', 'created'],
-						list.map(({ id, label = '', status, scopes, agents, expires_at, created_at }) => [
-							id,
-							status,
-							scopes.join(' '),
-							agents?.join(' ') ?? 'all',
-							label,
-							expires_at === null ? 'never' : when(expires_at),
-							when(created_at),
-						]),
-						"No tokens yet. Create one: svc tokens create --scope '*'",
-					),
-				)
+				const { tokens } = await cli.api.request<{ tokens: Token[] }>('GET', '/v1/auth/tokens')
+				answerTable(cli, tokens, "No tokens yet. Create one: svc tokens create --scope '*'", (one) => ({
+					id: one.id,
+					status: one.status,
+					scopes: one.scopes.join(' '),
+					agents: one.agents?.join(' ') ?? 'all',
+					label: one.label,
+					expires: one.expires_at === null ? 'never' : when(one.expires_at),
+					created: when(one.created_at),
+				}))
 			},
 		},
 		create: {

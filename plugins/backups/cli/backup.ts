@@ -8,6 +8,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { tableOf } from '../../../core/cli/lists.ts'
 import { version } from '../../../core/cli/version.ts'
 import { when } from '../../../core/cli/when.ts'
 
@@ -60,19 +61,15 @@ Examples:
 					? await listOffline(cli)
 					: await cli.api.request<Listing>('GET', '/v1/backups')
 				cli.out.answer(listing, ({ backups }, style) =>
-					style.table(
-						['id', 'made', 'by', 'size', 'records', 'version', 'key'],
-						backups.map((one) => [
-							one.id,
-							when(one.created_at),
-							one.trigger,
-							bytesOf(one.bytes),
-							one.records,
-							one.gateway_version,
-							one.includes_key ? 'yes' : 'no',
-						]),
-						'No backups yet. Take one: svc backup create',
-					),
+					tableOf(backups, style, 'No backups yet. Take one: svc backup create', (one) => ({
+						id: one.id,
+						made: when(one.created_at),
+						by: one.trigger,
+						size: bytesOf(one.bytes),
+						records: one.records,
+						version: one.gateway_version,
+						key: one.includes_key ? 'yes' : 'no',
+					})),
 				)
 				for (const { file, message } of listing.unreadable) cli.out.note(`${file}: ${message}`)
 				cli.out.note(

@@ -7,6 +7,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { pluralize } from '../../../core/util/pluralize.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 import { pick } from '../../../core/cli/pick.ts'
@@ -36,21 +37,16 @@ Examples:
 		list: {
 			description: 'List the channels and the state of their connections',
 			async run(cli) {
-				cli.out.answer(await allChannels(cli.api), (list, style) =>
-					style.table(
-						['channel', 'platform', 'connection', 'bot', 'chats', 'token', 'last error'],
-						list.map((one) => [
-							one.id,
-							platformOf(one.type),
-							one.connection,
-							one.bot,
-							one.bindings.length,
-							one.bot_token_ref,
-							one.last_error,
-						]),
-						'No channels yet. Connect a bot: svc channels add telegram',
-					),
-				)
+				const channels = await allChannels(cli.api)
+				answerTable(cli, channels, 'No channels yet. Connect a bot: svc channels add telegram', (one) => ({
+					channel: one.id,
+					platform: platformOf(one.type),
+					connection: one.connection,
+					bot: one.bot,
+					chats: one.bindings.length,
+					token: one.bot_token_ref,
+					'last error': one.last_error,
+				}))
 			},
 		},
 		show: {
@@ -118,20 +114,14 @@ Examples:
 			async run(cli, { channel: wanted }: { channel?: string }) {
 				const list = wanted === undefined ? await allChannels(cli.api) : [await findChannel(cli.api, wanted)]
 				const all = list.flatMap((one) => one.bindings.map((binding) => ({ ...binding, type: one.type })))
-				cli.out.answer(all, (bindings, style) =>
-					style.table(
-						['binding', 'platform', 'chat', 'agent', 'who may answer', 'since'],
-						bindings.map((one) => [
-							one.binding_id,
-							platformOf(one.type),
-							one.external_chat_id,
-							one.agent_id,
-							one.who_may_answer,
-							when(one.created_at),
-						]),
-						'No chat is bound yet. Send /start to the bot; it answers with a code.',
-					),
-				)
+				answerTable(cli, all, 'No chat is bound yet. Send /start to the bot; it answers with a code.', (one) => ({
+					binding: one.binding_id,
+					platform: platformOf(one.type),
+					chat: one.external_chat_id,
+					agent: one.agent_id,
+					'who may answer': one.who_may_answer,
+					since: when(one.created_at),
+				}))
 			},
 		},
 		unbind: {

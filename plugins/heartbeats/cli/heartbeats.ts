@@ -4,7 +4,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { deliverIn } from '../../../core/cli/deliver.ts'
-import { answerList } from '../../../core/cli/lists-of-agents.ts'
+import { answerList } from '../../../core/cli/lists.ts'
 import { textOf } from '../../../core/cli/text-input.ts'
 import { when, whenWithZone } from '../../../core/cli/when.ts'
 import type { Heartbeat, HeartbeatRequest } from '../contract.ts'
@@ -37,15 +37,14 @@ Examples:
 			run: (cli, { agent }: { agent?: string }) =>
 				answerList(cli, agent, {
 					of: (name) => cli.api.request<Heartbeat[]>('GET', path`/v1/agents/${name}/heartbeats`),
-					headings: ['id', 'times', 'next', 'last', 'prompt'],
-					row: (one) => [
-						one.id,
-						timesOf(one),
-						one.next_at === null ? 'paused' : whenWithZone(one.next_at), // the schedule may have another timezone
-						when(one.last_at),
-						one.prompt,
-					],
 					empty: (name) => `No heartbeats yet. Add one: svc heartbeats add ${name} "What is new?" --every 1h`,
+					row: (one) => ({
+						id: one.id,
+						times: timesOf(one),
+						next: one.next_at === null ? 'paused' : whenWithZone(one.next_at), // the schedule may have another timezone
+						last: when(one.last_at),
+						prompt: one.prompt,
+					}),
 				}),
 		},
 		add: {

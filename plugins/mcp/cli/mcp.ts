@@ -2,7 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { answerList } from '../../../core/cli/lists-of-agents.ts'
+import { answerList, answerTable } from '../../../core/cli/lists.ts'
 import { pluralize } from '../../../core/util/pluralize.ts'
 import { signIn } from './login.ts'
 import { mcpRequest, relativePaths } from './request.ts'
@@ -27,9 +27,8 @@ Examples:
 			run: (cli, { agent }: { agent?: string }) =>
 				answerList(cli, agent, {
 					of: (name) => listed(cli, name),
-					headings: ['server', 'transport', 'status', 'id'],
-					row: (one) => [one.name, one.transport, one.status, one.id],
 					empty: () => `No MCP servers yet; svc mcp --help shows how to add one.`,
+					row: (one) => ({ server: one.name, transport: one.transport, status: one.status, id: one.id }),
 				}),
 		},
 		show: {
@@ -44,15 +43,13 @@ Examples:
 			arguments: '<agent> <server>',
 			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
 				const { tools, not_offered, name, status, status_detail } = await detailsOf(cli, agent, wanted)
-				cli.out.answer(tools, (list, style) =>
-					style.table(
-						['tool', 'state', 'description'],
-						list.map((one) => [one.tool, one.held ? 'held back' : 'offered', one.description]),
-						status === 'connected'
-							? `${style.bold(name)} offers no tools.`
-							: `The tools of ${style.bold(name)} are not known yet.`,
-					),
-				)
+				const title = cli.out.style.bold(name)
+				const empty = status === 'connected' ? `${title} offers no tools.` : `The tools of ${title} are not known yet.`
+				answerTable(cli, tools, empty, (one) => ({
+					tool: one.tool,
+					state: one.held ? 'held back' : 'offered',
+					description: one.description,
+				}))
 				if (status !== 'connected') cli.out.note(`${name} is not connected (${status}): ${status_detail}`)
 				for (const why of not_offered) cli.out.note(`Not offered: ${why}`)
 				if (tools.some((one) => one.held)) cli.out.note(`To see what changed: svc mcp accept ${agent} ${name}`)

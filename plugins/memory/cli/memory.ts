@@ -3,6 +3,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { answerTable, tableOf } from '../../../core/cli/lists.ts'
 import { pluralize } from '../../../core/util/pluralize.ts'
 import { textOf } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
@@ -24,13 +25,12 @@ Examples:
 			options: { '--limit <n>': { about: 'how many, 100 at most', max: 100, default: 10 } },
 			async run(cli, { agent, query: words, limit }: { agent: string; query: string[]; limit: number }) {
 				const where = path`/v1/agents/${agent}/memory/search?q=${words.join(' ')}&limit=${limit}`
-				cli.out.answer(await cli.api.request<SearchResult[]>('GET', where), (list, style) =>
-					style.table(
-						['similarity', 'id', 'stored', 'memory'],
-						list.map((one) => [one.similarity.toFixed(2), one.id, when(one.created_at), one.content]),
-						'Nothing found.',
-					),
-				)
+				answerTable(cli, await cli.api.request<SearchResult[]>('GET', where), 'Nothing found.', (one) => ({
+					similarity: one.similarity.toFixed(2),
+					id: one.id,
+					stored: when(one.created_at),
+					memory: one.content,
+				}))
 			},
 		},
 		list: {
@@ -44,12 +44,14 @@ Examples:
 				const after = cursor === undefined ? '' : path`&cursor=${cursor}`
 				const where = path`/v1/agents/${agent}/memory?limit=${limit}` + after
 				const page = await cli.api.request<MemoryPage>('GET', where)
+				const empty = `No memories yet. Add one: svc memory add ${agent} "The office cat is called Biscotto."`
 				cli.out.answer(page, ({ memories }, style) =>
-					style.table(
-						['id', 'stored', 'tags', 'memory'],
-						memories.map((one) => [one.id, when(one.created_at), one.tags.join(' '), one.content]),
-						`No memories yet. Add one: svc memory add ${agent} "The office cat is called Biscotto."`,
-					),
+					tableOf(memories, style, empty, (one) => ({
+						id: one.id,
+						stored: when(one.created_at),
+						tags: one.tags.join(' '),
+						memory: one.content,
+					})),
 				)
 				if (page.next_cursor !== null) cli.out.note(`There is more: --cursor ${page.next_cursor}`)
 			},
@@ -113,20 +115,15 @@ Examples:
 			description: 'List compactions, newest first',
 			arguments: '<agent>',
 			async run(cli, { agent }: { agent: string }) {
-				cli.out.answer(await compactions(cli, agent), (list, style) =>
-					style.table(
-						['compaction', 'status', 'started', 'before', 'after', 'error'],
-						list.map((one) => [
-							one.compaction_id,
-							one.status,
-							when(one.started_at),
-							one.memories_before,
-							one.memories_after,
-							one.error,
-						]),
-						`No compactions yet. Start one: svc memory compact ${agent}`,
-					),
-				)
+				const empty = `No compactions yet. Start one: svc memory compact ${agent}`
+				answerTable(cli, await compactions(cli, agent), empty, (one) => ({
+					compaction: one.compaction_id,
+					status: one.status,
+					started: when(one.started_at),
+					before: one.memories_before,
+					after: one.memories_after,
+					error: one.error,
+				}))
 			},
 		},
 		undo: {

@@ -1,5 +1,6 @@
 import { path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { textOf } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { Profile } from '../contract.ts'
@@ -39,13 +40,12 @@ Examples:
 			arguments: '<agent>',
 			async run(cli, { agent }: { agent: string }) {
 				const where = path`/v1/agents/${agent}/profile/versions`
-				cli.out.answer(await cli.api.request<Profile[]>('GET', where), (list, style) =>
-					style.table(
-						['version', 'written', 'profile'],
-						list.map((one) => [one.version, one.updated_at === null ? '' : when(one.updated_at), one.content]),
-						'No earlier versions.',
-					),
-				)
+				const versions = await cli.api.request<Profile[]>('GET', where)
+				answerTable(cli, versions, 'No earlier versions.', (one) => ({
+					version: one.version,
+					written: when(one.updated_at),
+					profile: one.content,
+				}))
 			},
 		},
 		undo: {

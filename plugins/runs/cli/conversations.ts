@@ -2,6 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { pluralize } from '../../../core/util/pluralize.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { when } from '../../../core/cli/when.ts'
@@ -37,20 +38,15 @@ Examples:
 			arguments: '<agent>',
 			options: { '--limit <n>': { about: 'how many', max: 10_000, default: 20 } },
 			async run(cli, { agent, limit }: { agent: string; limit: number }) {
-				cli.out.answer(await list(cli, agent, limit), (all, style) =>
-					style.table(
-						['conversation', 'by', 'newest run', 'status', 'created', 'prompt'],
-						all.map(({ conversation, is_session, newest_run: run }) => [
-							conversation,
-							is_session ? `${run.trigger}, current session` : run.trigger,
-							shortId(run.run_id),
-							run.status,
-							when(run.created_at),
-							run.prompt,
-						]),
-						`No conversation yet. Begin one: svc chat ${agent}`,
-					),
-				)
+				const empty = `No conversation yet. Begin one: svc chat ${agent}`
+				answerTable(cli, await list(cli, agent, limit), empty, ({ conversation, is_session, newest_run: run }) => ({
+					conversation,
+					by: is_session ? `${run.trigger}, current session` : run.trigger,
+					'newest run': shortId(run.run_id),
+					status: run.status,
+					created: when(run.created_at),
+					prompt: run.prompt,
+				}))
 			},
 		},
 		show: {

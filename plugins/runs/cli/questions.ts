@@ -2,6 +2,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inBatches } from '../../../core/cli/in-batches.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { textOf } from '../../../core/cli/text-input.ts'
 import { readAnswer } from './read-answer.ts'
@@ -26,13 +27,13 @@ Examples:
 						: [agent]
 				const ofAgent = async (name: string): Promise<(Question & { agent: string })[]> =>
 					(await open(cli, name)).map((one) => ({ agent: name, ...one }))
-				cli.out.answer((await inBatches(names, ofAgent)).flat(), (all, style) =>
-					style.table(
-						['agent', 'question id', 'asked', 'options', 'question'],
-						all.map((one) => [one.agent, one.question_id, when(one.asked_at), one.options?.join(' / '), one.question]),
-						'No open questions.',
-					),
-				)
+				answerTable(cli, (await inBatches(names, ofAgent)).flat(), 'No open questions.', (one) => ({
+					agent: one.agent,
+					'question id': one.question_id,
+					asked: when(one.asked_at),
+					options: one.options?.join(' / '),
+					question: one.question,
+				}))
 			},
 		},
 		answer: {

@@ -2,9 +2,11 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { followRun, readRun } from './follow-run.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { PAGE, pages } from '../../../core/cli/pages.ts'
 import type { Run } from './run-record.ts'
 import { saveFiles } from './save-files.ts'
+import type { AnswerFile } from '../contract.ts'
 import type { KeptRequest } from '../requests.ts'
 import type { RunStep } from '../steps.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
@@ -36,24 +38,17 @@ Examples:
 				'--full': 'show whole ids, not only their ends; --json always does',
 			},
 			async run(cli, { agent, ...options }: { agent?: string; status?: string; limit: number; full?: boolean }) {
-				cli.out.answer(
-					agent === undefined ? await listAll(cli, options) : await list(cli, agent, options),
-					(all, style) =>
-						style.table(
-							['run', 'agent', 'status', 'by', 'created', 'prompt'],
-							all.map((run) => [
-								options.full ? run.run_id : shortId(run.run_id),
-								run.agent,
-								coloured(run, style),
-								run.trigger,
-								when(run.created_at),
-								run.prompt,
-							]),
-							options.status === undefined
-								? `No runs yet. Start one: svc run ${agent ?? 'AGENT'} "Hello"`
-								: `No run is ${options.status}.`,
-						),
-				)
+				const { status, full } = options
+				const runs = agent === undefined ? await listAll(cli, options) : await list(cli, agent, options)
+				const start = `No runs yet. Start one: svc run ${agent ?? 'AGENT'} "Hello"`
+				answerTable(cli, runs, status === undefined ? start : `No run is ${status}.`, (run, style) => ({
+					run: full ? run.run_id : shortId(run.run_id),
+					agent: run.agent,
+					status: coloured(run, style),
+					by: run.trigger,
+					created: when(run.created_at),
+					prompt: run.prompt,
+				}))
 			},
 		},
 		show: {
@@ -71,9 +66,7 @@ Examples:
 				const run_id = await runIdOf(cli, typed)
 				const { steps } = await cli.api.request<{ steps: RunStep[] }>('GET', path`/v1/runs/${run_id}/steps`)
 				if (requests) return cli.out.answer(await requestsOf(cli, run_id, steps), shownRequests)
-				cli.out.answer(steps, (all, style) =>
-					style.table(['began', 'step', 'ms', 'tokens', 'cost', 'ended'], all.map(rowOf), 'The run has not begun.'),
-				)
+				answerTable(cli, steps, 'The run has not begun.', rowOf)
 			},
 		},
 		files: {
@@ -83,13 +76,11 @@ Examples:
 			async run(cli, { run: typed, to }: { run: string; to?: string }) {
 				const run = await readRun(cli, await runIdOf(cli, typed))
 				const files = to === undefined ? (run.files ?? []) : await saveFiles(cli, run, to)
-				cli.out.answer(files, (all, style) =>
-					style.table(
-						['file', 'type', 'bytes'],
-						all.map((one) => ['path' in one ? String(one.path) : one.name, one.media_type, String(one.size)]),
-						'The answer has no files.',
-					),
-				)
+				answerTable<AnswerFile & { path?: string }>(cli, files, 'The answer has no files.', (one) => ({
+					file: one.path ?? one.name,
+					type: one.media_type,
+					bytes: one.size,
+				}))
 			},
 		},
 		follow: {
@@ -157,17 +148,20 @@ async function list(cli: Cli, agent: string, { status, limit }: { status?: strin
 	return found
 }
 
-function rowOf(step: RunStep): string[] {
-	const { started_at, duration_ms } = step
-	const time = [when(started_at), duration_ms === null ? '' : String(duration_ms)] as const
-	if (step.kind === 'tool') {
-		const ended = duration_ms === null ? '' : (step.error ?? 'ok')
-		return [time[0], step.parent_call_id === null ? step.name : `  ${step.name}`, time[1], '', '', ended]
+function rowOf(step: RunStep) {
+	const { started_at, duration_ms: ms } = step
+	const [usage, name, ended] =
+		step.kind === 'tool'
+			? [null, step.parent_call_id === null ? step.name : `  ${step.name}`, ms === null ? '' : 'ok']
+			: [step.usage, `${step.provider} (${step.model})`, step.finish_reason]
+	return {
+		began: when(started_at),
+		step: name,
+		ms,
+		tokens: usage && `${usage.input_tokens} in, ${usage.output_tokens} out`,
+		cost: usage?.cost === undefined ? '' : costText(usage.cost),
+		ended: step.error ?? ended,
 	}
-	const { usage } = step
-	const tokens = usage ? `${usage.input_tokens} in, ${usage.output_tokens} out` : ''
-	const cost = usage?.cost === undefined ? '' : costText(usage.cost)
-	return [time[0], `${step.provider} (${step.model})`, time[1], tokens, cost, step.error ?? step.finish_reason ?? '']
 }
 
 type StepRequest = KeptRequest & { step: number }

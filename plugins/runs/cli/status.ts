@@ -3,6 +3,7 @@ import type { StatusPart } from '../../../core/cli/command.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inBatches } from '../../../core/cli/in-batches.ts'
+import { tableOf } from '../../../core/cli/lists.ts'
 import { tokenFor } from '../../../core/cli/logins.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 
@@ -44,14 +45,9 @@ export default {
 	show({ denied, agents, agents_total }: Facts, style) {
 		if (!agents) return ['', style.dim(`Agents: ${denied ?? 'they cannot be listed here'}.`)]
 		const more = (agents_total ?? 0) - agents.length
-		const table = style.table(
-			['agent', 'at work', 'waiting', 'paused', 'questions'],
-			agents.map(rowOf),
-			'No agents yet. Create one: svc agents create ada',
-		)
 		return [
 			'',
-			table,
+			tableOf(agents, style, 'No agents yet. Create one: svc agents create ada', rowOf),
 			...(more > 0 ? [style.dim(`and ${more} more agents (svc agents list)`)] : []),
 			...(agents.some((one) => one.questions > 0)
 				? [style.warn('Questions wait for an answer: svc questions list')]
@@ -88,7 +84,7 @@ async function workOf({ api }: Cli, agents: { name: string }[]): Promise<OpenWor
 	return (await inBatches(agents, work)).filter((one) => one !== undefined)
 }
 
-function rowOf({ name, started, waiting, paused, questions }: OpenWork): (string | number)[] {
+function rowOf({ name, started, waiting, paused, questions }: OpenWork) {
 	const some = (count: number): string => (count >= RUNS_LIMIT ? `${count} or more` : String(count))
-	return [name, some(started), some(waiting), some(paused), questions]
+	return { agent: name, 'at work': some(started), waiting: some(waiting), paused: some(paused), questions }
 }

@@ -2,7 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { answerList } from '../../../core/cli/lists-of-agents.ts'
+import { answerList } from '../../../core/cli/lists.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { fileLines, fileText, reviewText } from './review-text.ts'
 import { requestFor } from './source.ts'
@@ -39,9 +39,14 @@ Examples:
 			run: (cli, { agent }: { agent?: string }) =>
 				answerList(cli, agent, {
 					of: (name) => listed(cli, name),
-					headings: ['skill', 'status', 'id', 'installed', 'description'],
-					row: (one) => [one.name, one.status, one.id, when(one.installed_at), one.description],
 					empty: (name) => `No skills yet. Install one: svc skills install ${name} FOLDER`,
+					row: (one) => ({
+						skill: one.name,
+						status: one.status,
+						id: one.id,
+						installed: when(one.installed_at),
+						description: one.description,
+					}),
 				}),
 		},
 		install: {

@@ -2,6 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { Grant } from '../contract.ts'
@@ -22,20 +23,15 @@ Examples:
 			description: 'List the grants, of one agent or of all',
 			arguments: '[agent]',
 			async run(cli, { agent }: { agent?: string }) {
-				cli.out.answer(await listed(cli, agent), (list, style) =>
-					style.table(
-						['agent', 'secret', 'model sees', 'grant', 'since', 'hosts'],
-						list.map((one) => [
-							one.agent_id,
-							one.secret ?? one.secret_id,
-							one.reveal ? 'the value' : 'a handle',
-							one.grant_id,
-							when(one.created_at),
-							one.hosts?.join(', ') ?? 'any',
-						]),
-						`No grants yet. Let an agent use a secret: svc grants add ${agent ?? 'ada'} NAME`,
-					),
-				)
+				const empty = `No grants yet. Let an agent use a secret: svc grants add ${agent ?? 'ada'} NAME`
+				answerTable(cli, await listed(cli, agent), empty, (one) => ({
+					agent: one.agent_id,
+					secret: one.secret ?? one.secret_id,
+					'model sees': one.reveal ? 'the value' : 'a handle',
+					grant: one.grant_id,
+					since: when(one.created_at),
+					hosts: one.hosts?.join(', ') ?? 'any',
+				}))
 			},
 		},
 		add: {

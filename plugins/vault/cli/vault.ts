@@ -1,6 +1,7 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
+import { answerTable } from '../../../core/cli/lists.ts'
 import { pluralize } from '../../../core/util/pluralize.ts'
 import { secretInput } from '../../../core/cli/secret-input.ts'
 import { storeSecret } from '../../../core/cli/store-secret.ts'
@@ -20,18 +21,12 @@ Examples:
 			description: 'List the secrets, without their values',
 			async run(cli) {
 				const secrets = await cli.api.request<StoredSecret[]>('GET', '/v1/vault/secrets')
-				cli.out.answer(secrets, (list, style) =>
-					style.table(
-						['name', 'label', 'id', 'created'],
-						list.map((one) => [
-							one.damaged ? `${one.name} (damaged: delete it)` : one.name,
-							one.policy_label,
-							one.id,
-							when(one.created_at),
-						]),
-						'No secrets yet. Store one: svc vault set NAME',
-					),
-				)
+				answerTable(cli, secrets, 'No secrets yet. Store one: svc vault set NAME', (one) => ({
+					name: one.damaged ? `${one.name} (damaged: delete it)` : one.name,
+					label: one.policy_label,
+					id: one.id,
+					created: when(one.created_at),
+				}))
 			},
 		},
 		set: {

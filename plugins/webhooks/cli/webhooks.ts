@@ -1,9 +1,9 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import type { Cli, Style } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
 import { deliverIn } from '../../../core/cli/deliver.ts'
-import { answerList } from '../../../core/cli/lists-of-agents.ts'
+import { answerList, answerTable } from '../../../core/cli/lists.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import { schemeNames } from '../contract.ts'
@@ -38,16 +38,15 @@ Examples:
 			run: (cli, { agent }: { agent?: string }) =>
 				answerList(cli, agent, {
 					of: (name) => cli.api.request<Webhook[]>('GET', path`/v1/agents/${name}/webhooks`),
-					headings: ['webhook', 'scheme', 'deliveries', 'last', 'address', 'created'],
-					row: (one) => [
-						one.slug,
-						one.scheme,
-						one.delivery_count,
-						when(one.last_delivery),
-						`/v1/hooks/${one.token}`,
-						when(one.created_at),
-					],
 					empty: (name) => `No webhooks yet. Add one: svc webhooks add ${name} NAME`,
+					row: (one) => ({
+						webhook: one.slug,
+						scheme: one.scheme,
+						deliveries: one.delivery_count,
+						last: when(one.last_delivery),
+						address: `/v1/hooks/${one.token}`,
+						created: when(one.created_at),
+					}),
 				}),
 		},
 		add: {
@@ -114,7 +113,16 @@ Examples:
 			async run(cli, { agent, slug, limit, before }: { agent: string; slug: string; limit: number; before?: string }) {
 				const query = path`limit=${limit}` + (before === undefined ? '' : path`&before=${before}`)
 				const where = `${path`/v1/agents/${agent}/webhooks/${slug}/deliveries`}?${query}`
-				cli.out.answer(await cli.api.request<WebhookDelivery[]>('GET', where), deliveriesTable)
+				const list = await cli.api.request<WebhookDelivery[]>('GET', where)
+				answerTable(cli, list, 'No deliveries yet.', (one) => ({
+					delivery: one.delivery_id,
+					received: when(one.received_at),
+					status: one.status_code,
+					signed: one.signature_valid ? 'yes' : 'no',
+					from: one.source_ip,
+					run: one.run_id,
+					'why not': one.error,
+				}))
 			},
 		},
 		test: {
@@ -161,22 +169,6 @@ function shown(cli: Cli, made: NewWebhook, next: string): void {
 		]),
 	)
 	cli.out.note(next)
-}
-
-function deliveriesTable(list: WebhookDelivery[], style: Style): string {
-	return style.table(
-		['delivery', 'received', 'status', 'signed', 'from', 'run', 'why not'],
-		list.map((one) => [
-			one.delivery_id,
-			when(one.received_at),
-			one.status_code,
-			one.signature_valid ? 'yes' : 'no',
-			one.source_ip,
-			one.run_id,
-			one.error,
-		]),
-		'No deliveries yet.',
-	)
 }
 
 function parsed(text: string, name: string): unknown {
