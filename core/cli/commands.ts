@@ -1,5 +1,6 @@
 /** The commands of the host itself. */
-import type { Command, CommandFile, Group, TopCommand } from './command.ts'
+import type { CommandFile } from './command.ts'
+import { listed } from './listed.ts'
 
 export default {
 	commands: {
@@ -19,8 +20,3 @@ export default {
 		completion: listed('shell', 1, 'Complete commands with the tab key', () => import('./commands/completion.ts')),
 	},
 } satisfies CommandFile
-
-/** `order`: its position under the heading of the group in `svc --help`. */
-function listed(group: Group, order: number, summary: string, load: () => Promise<{ default: Command }>): TopCommand {
-	return { group, order, summary, load }
-}

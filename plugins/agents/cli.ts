@@ -1,13 +1,9 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		agents: {
-			summary: 'Create, list, change and delete agents',
-			group: 'work',
-			order: 1,
-			load: () => import('./cli/agents.ts'),
-		},
+		agents: listed('work', 1, 'Create, list, change and delete agents', () => import('./cli/agents.ts')),
 	},
 	candidates: {
 		agent: async ({ api }, _prefix, signal) =>

@@ -1,12 +1,8 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		backup: {
-			summary: 'Take, list, verify and remove backups',
-			group: 'gateway',
-			order: 7,
-			load: () => import('./cli/backup.ts'),
-		},
+		backup: listed('gateway', 7, 'Take, list, verify and remove backups', () => import('./cli/backup.ts')),
 	},
 } satisfies CommandFile

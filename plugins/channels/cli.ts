@@ -1,19 +1,10 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		channels: {
-			summary: 'Reach agents by Telegram, Discord and others',
-			group: 'abilities',
-			order: 6,
-			load: () => import('./cli/channels.ts'),
-		},
-		say: {
-			summary: 'Send a message to a chat as its agent, without a run',
-			group: 'work',
-			order: 7,
-			load: () => import('./cli/say.ts'),
-		},
+		channels: listed('abilities', 6, 'Reach agents by Telegram, Discord and others', () => import('./cli/channels.ts')),
+		say: listed('work', 7, 'Send a message to a chat as its agent, without a run', () => import('./cli/say.ts')),
 	},
 	status: { order: 2, load: () => import('./cli/status.ts') },
 	hints: {

@@ -1,12 +1,13 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		migrate: {
-			summary: 'Copy all data into a cluster, or back into a folder',
-			group: 'gateway',
-			order: 9,
-			load: () => import('./cli/migrate.ts'),
-		},
+		migrate: listed(
+			'gateway',
+			9,
+			'Copy all data into a cluster, or back into a folder',
+			() => import('./cli/migrate.ts'),
+		),
 	},
 } satisfies CommandFile

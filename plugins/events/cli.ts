@@ -1,18 +1,9 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		events: {
-			summary: 'Follow events as they happen',
-			group: 'work',
-			order: 6,
-			load: () => import('./cli/events.ts'),
-		},
-		audit: {
-			summary: 'Read past events',
-			group: 'work',
-			order: 7,
-			load: () => import('./cli/audit.ts'),
-		},
+		events: listed('work', 6, 'Follow events as they happen', () => import('./cli/events.ts')),
+		audit: listed('work', 7, 'Read past events', () => import('./cli/audit.ts')),
 	},
 } satisfies CommandFile

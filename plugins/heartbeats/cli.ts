@@ -1,12 +1,8 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		heartbeats: {
-			summary: 'Start runs on a schedule',
-			group: 'abilities',
-			order: 4,
-			load: () => import('./cli/heartbeats.ts'),
-		},
+		heartbeats: listed('abilities', 4, 'Start runs on a schedule', () => import('./cli/heartbeats.ts')),
 	},
 } satisfies CommandFile

@@ -1,13 +1,9 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		mcp: {
-			summary: 'Give agents tools of MCP servers',
-			group: 'abilities',
-			order: 3,
-			load: () => import('./cli/mcp.ts'),
-		},
+		mcp: listed('abilities', 3, 'Give agents tools of MCP servers', () => import('./cli/mcp.ts')),
 	},
 	hints: {
 		'GET /v1/agents/{id}/mcp': 'svc mcp list {id}',

@@ -1,13 +1,9 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		memory: {
-			summary: 'Search and compact long-term memory',
-			group: 'abilities',
-			order: 2,
-			load: () => import('./cli/memory.ts'),
-		},
+		memory: listed('abilities', 2, 'Search and compact long-term memory', () => import('./cli/memory.ts')),
 	},
 	hints: {
 		'GET /v1/agents/{id}/memory': 'svc memory list {id}',

@@ -1,37 +1,18 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		run: {
-			summary: 'Give an agent a prompt and follow its answer',
-			group: 'work',
-			order: 2,
-			load: () => import('./cli/run.ts'),
-		},
-		chat: {
-			summary: 'Talk with an agent',
-			group: 'work',
-			order: 3,
-			load: () => import('./cli/chat.ts'),
-		},
-		runs: {
-			summary: 'List, read, follow, cancel and retry runs',
-			group: 'work',
-			order: 4,
-			load: () => import('./cli/runs.ts'),
-		},
-		questions: {
-			summary: 'List and answer questions of agents',
-			group: 'work',
-			order: 5,
-			load: () => import('./cli/questions.ts'),
-		},
-		conversations: {
-			summary: 'List, read, summarize and delete conversations; show what the model receives',
-			group: 'work',
-			order: 6,
-			load: () => import('./cli/conversations.ts'),
-		},
+		run: listed('work', 2, 'Give an agent a prompt and follow its answer', () => import('./cli/run.ts')),
+		chat: listed('work', 3, 'Talk with an agent', () => import('./cli/chat.ts')),
+		runs: listed('work', 4, 'List, read, follow, cancel and retry runs', () => import('./cli/runs.ts')),
+		questions: listed('work', 5, 'List and answer questions of agents', () => import('./cli/questions.ts')),
+		conversations: listed(
+			'work',
+			6,
+			'List, read, summarize and delete conversations; show what the model receives',
+			() => import('./cli/conversations.ts'),
+		),
 	},
 	candidates: {
 		run: async (cli, prefix, signal) => (await import('../../core/cli/run-id.ts')).runCandidates(cli, prefix, signal),

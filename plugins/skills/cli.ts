@@ -1,13 +1,9 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		skills: {
-			summary: 'Install, review and approve skills',
-			group: 'abilities',
-			order: 1,
-			load: () => import('./cli/skills.ts'),
-		},
+		skills: listed('abilities', 1, 'Install, review and approve skills', () => import('./cli/skills.ts')),
 	},
 	hints: {
 		'GET /v1/agents/{id}/skills': 'svc skills list {id}',

@@ -1,12 +1,8 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		usage: {
-			summary: 'Show runs, tokens and cost',
-			group: 'work',
-			order: 6,
-			load: () => import('./cli/usage.ts'),
-		},
+		usage: listed('work', 6, 'Show runs, tokens and cost', () => import('./cli/usage.ts')),
 	},
 } satisfies CommandFile

@@ -1,19 +1,10 @@
 import type { CommandFile } from '../../core/cli/command.ts'
+import { listed } from '../../core/cli/listed.ts'
 
 export default {
 	commands: {
-		vault: {
-			summary: 'Store secrets',
-			group: 'access',
-			order: 4,
-			load: () => import('./cli/vault.ts'),
-		},
-		grants: {
-			summary: 'Choose which agent may use which secret',
-			group: 'access',
-			order: 5,
-			load: () => import('./cli/grants.ts'),
-		},
+		vault: listed('access', 4, 'Store secrets', () => import('./cli/vault.ts')),
+		grants: listed('access', 5, 'Choose which agent may use which secret', () => import('./cli/grants.ts')),
 	},
 	hints: {
 		'GET /v1/vault/secrets': 'svc vault list',
