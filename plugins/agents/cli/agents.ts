@@ -111,9 +111,7 @@ Examples:
 		delete: {
 			description: 'Delete an agent with its conversations, memories, skills and everything else that belongs to it',
 			arguments: '<agent>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent: name, ...options }: { agent: string; yes?: boolean }) {
 				await consent(cli, options, `Delete ${name} and everything that belongs to it?`)
 				await cli.api.request('DELETE', path`/v1/agents/${name}`)

@@ -94,9 +94,7 @@ Examples:
 		revoke: {
 			description: 'Revoke a token at once, and end its open streams',
 			arguments: '<id>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { id, ...options }: { id: string; yes?: boolean }) {
 				await consent(cli, options, `Revoke the token ${id}?`)
 				const revoked = await cli.api.request('DELETE', path`/v1/auth/tokens/${id}`)

@@ -103,9 +103,7 @@ Examples:
 		remove: {
 			description: 'Remove a backup',
 			arguments: '<id>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { id, ...options }: { id: string; yes?: boolean }) {
 				await consent(cli, options, `Remove the backup ${id}?`)
 				if (await isOffline(cli)) await (await import('../../../core/backup/list.ts')).removeBackup(folderOf(cli), id)

@@ -128,9 +128,7 @@ Examples:
 		remove: {
 			description: 'Remove a skill, by name or id; its calls in progress end',
 			arguments: '<agent> <skill>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent, skill: wanted, ...options }: { agent: string; skill: string; yes?: boolean }) {
 				const { id, name, status } = found(await listed(cli, agent), wanted)
 				await consent(cli, options, `Remove the ${status} skill ${name} (${id}) from ${agent}?`)

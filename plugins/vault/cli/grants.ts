@@ -61,9 +61,7 @@ Examples:
 		revoke: {
 			description: 'Revoke a grant, effective at once: by its id, or by agent and secret',
 			arguments: '<grant> [secret]',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { grant: given, secret, ...options }: { grant: string; secret?: string; yes?: boolean }) {
 				const grant_id = secret === undefined ? given : await grantIdFor(cli, given, secret)
 				const what = secret === undefined ? `the grant ${given}` : `the grant of ${secret} to ${given}`

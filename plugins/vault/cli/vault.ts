@@ -52,9 +52,7 @@ Examples:
 		delete: {
 			description: 'Delete a secret, by name or id, with its grants',
 			arguments: '<secret>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { secret, ...options }: { secret: string; yes?: boolean }) {
 				await consent(cli, options, `Delete the secret ${secret} with its grants?`)
 				await cli.api.request('DELETE', path`/v1/vault/secrets/${secret}`)
@@ -63,10 +61,8 @@ Examples:
 		},
 		'rotate-key': {
 			description: 'Change the master key; secrets and grants stay as they are',
-			options: {
-				...yesOption,
-			},
-			async run(cli, { ...options }: { yes?: boolean }) {
+			options: yesOption,
+			async run(cli, options: { yes?: boolean }) {
 				await consent(cli, options, 'Create a new keys/vault.key? Earlier backups need a copy of the current one.')
 				const rotated = await cli.api.request<{ secrets: number }>('POST', '/v1/vault/rotate-key')
 				cli.out.answer(
@@ -77,10 +73,8 @@ Examples:
 		},
 		reset: {
 			description: 'Empty a vault whose master key is lost: deletes all secrets and grants',
-			options: {
-				...yesOption,
-			},
-			async run(cli, { ...options }: { yes?: boolean }) {
+			options: yesOption,
+			async run(cli, options: { yes?: boolean }) {
 				await consent(cli, options, 'Delete all secrets and grants? This cannot be undone.')
 				const reset = await cli.api.request<{ secrets: number }>('POST', '/v1/vault/reset')
 				cli.out.answer(
