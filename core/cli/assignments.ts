@@ -10,10 +10,10 @@ const DEPTH_LIMIT = 8
 
 /**
  * `limits.steps=20` → `{limits: {steps: 20}}`. A value that is valid JSON, such as a number, `true` or a list, is parsed; any
- * other is text. An empty value is null, which removes the key. With the `present` settings, a nested map starts as a copy of
- * the present one, and an empty value deletes its key there. Throws a usage error.
+ * other is text. An empty value is null, which removes the key. A nested map starts as a copy of the one in the `present`
+ * settings, and an empty value deletes its key there. Throws a usage error.
  */
-export function settingsOf(assignments: readonly string[], example: string, present?: Settings): Settings {
+export function settingsOf(assignments: readonly string[], example: string, present: Settings): Settings {
 	const settings: Settings = Object.create(null)
 	for (const text of assignments) {
 		const [, key = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
@@ -24,7 +24,7 @@ export function settingsOf(assignments: readonly string[], example: string, pres
 				`--set takes key=value, such as ${example}; "${text.slice(0, 64)}" is not of that form`,
 			)
 		const [top = '', last = ''] = [parts[0], parts.at(-1)]
-		if (parts.length > 1 && !(top in settings) && isObject(present?.[top])) settings[top] = copyOf(present[top])
+		if (parts.length > 1 && !(top in settings) && isObject(present[top])) settings[top] = copyOf(present[top])
 		let place = settings
 		for (const part of parts.slice(0, -1)) {
 			const inner = (place[part] ??= Object.create(null))
@@ -32,25 +32,10 @@ export function settingsOf(assignments: readonly string[], example: string, pres
 				throw new CliError('usage', `--set ${key}: ${part} is also set to a plain value; use one of the two`)
 			place = inner
 		}
-		if (value === '' && present && place !== settings) delete place[last]
+		if (value === '' && place !== settings) delete place[last]
 		else place[last] = valueOf(value)
 	}
 	return settings
-}
-
-/** Merges `changes` into `settings`, key by key at every depth; null removes a nested key, and is kept at the top level. */
-export function merged(settings: Settings, changes: Settings): Settings {
-	const result: Settings = {}
-	for (const [key, value] of Object.entries(changes)) {
-		const before = settings[key]
-		result[key] = isObject(value) && isObject(before) ? withoutNull({ ...before, ...merged(before, value) }) : value
-	}
-	return result
-}
-
-/** Null marks a removed setting. */
-export function withoutNull(settings: Settings): Settings {
-	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null))
 }
 
 /** Like all settings here, the copy has no prototype, so that `__proto__` is an ordinary key. */

@@ -1,11 +1,12 @@
 /** Stores a bot token in the vault, and creates the channel that uses it. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { defined } from '../../../core/util/defined.ts'
-import { settingsOf, withoutNull } from '../../../core/cli/assignments.ts'
+import { settingsOf } from '../../../core/cli/assignments.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 import { secretInput } from '../../../core/cli/secret-input.ts'
+import { merge } from '../../shared/merge.ts'
 import type { Channel, ChannelDetails } from '../contract.ts'
 import { readChannel } from './find.ts'
 
@@ -34,7 +35,7 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 	for (const given of [secret, options.name]) if (given !== undefined) mustBeName(given)
 	if (secret !== undefined && options.name !== undefined)
 		throw new CliError('usage', 'give either --name, for a new secret, or --secret, for one in the vault')
-	const config = withoutNull(configOf(options))
+	const config = merge({}, configOf(options))
 	if (secret === undefined) await checkWithoutToken(cli, { type, config })
 	await checkAgent(cli, config.agent_id)
 	if (secret === undefined) await checkUnused(cli, name)
@@ -82,10 +83,13 @@ async function checkUnused({ api }: Cli, name: string): Promise<void> {
 	if (secrets?.some((secret) => secret.name === name)) throw nameTaken(name)
 }
 
-/** The given keys of `config`; null removes a key. */
-export function configOf({ agent, answer, allow, apiRoot, set = [] }: ChannelOptions): Record<string, unknown> {
+/** The given keys of `config`, which is `present` so far; null removes a key. */
+export function configOf(
+	{ agent, answer, allow, apiRoot, set = [] }: ChannelOptions,
+	present: Record<string, unknown> = {},
+): Record<string, unknown> {
 	const named = { agent_id: agent, answer, allowed_senders: allow, api_root: apiRoot }
-	return { ...settingsOf(set, 'port=7007 or nick.name=helper'), ...defined(named) }
+	return { ...settingsOf(set, 'port=7007 or nick.name=helper', present), ...defined(named) }
 }
 
 /** A token given instead of a name is already in the shell history. This keeps it out of the gateway's log. */

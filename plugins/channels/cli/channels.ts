@@ -1,4 +1,3 @@
-import { merged } from '../../../core/cli/assignments.ts'
 import { addChannel, checkAgent, configOf, mustBeName, settled } from './add.ts'
 import type { ChannelOptions } from './add.ts'
 import { allChannels, findChannel, platformOf } from './find.ts'
@@ -79,10 +78,10 @@ Examples:
 			async run(cli, { channel: wanted, ...options }: { channel: string } & ChannelOptions) {
 				const { secret } = options
 				if (secret !== undefined) mustBeName(secret)
-				const changes = configOf(options)
-				await checkAgent(cli, changes.agent_id)
-				const { id, config } = await findChannel(cli.api, wanted)
-				const body = { ...(secret !== undefined && { bot_token_ref: secret }), config: merged(config, changes) }
+				const { id, config: present } = await findChannel(cli.api, wanted)
+				const config = configOf(options, present)
+				await checkAgent(cli, config.agent_id)
+				const body = { bot_token_ref: secret, config }
 				await cli.api.request('PATCH', path`/v1/channels/${id}`, body)
 				const channel = await settled(cli, id)
 				cli.out.answer(channel, details)

@@ -184,7 +184,8 @@ void t.test('settings of a platform have their types, and are validated by its s
 	t.match((await update('port=7008', 'nick.visible=')).json(), {
 		config: { ...config, port: 7008, nick: { name: 'helper' } },
 	})
-	const updated = await update('bands=', 'nick.name="7"')
+	t.strictSame((await update('nick={"visible": true}')).json().config.nick, { visible: true }, 'a map replaces it')
+	const updated = await update('bands=', 'nick.visible=', 'nick.name="7"')
 	t.strictSame(updated.json().config, { port: 7008, nick: { name: '7' }, api_root: config.api_root })
 	await svc(['channels', 'remove', 'radio', '-y'])
 
