@@ -59,8 +59,13 @@ Examples:
 			},
 			async run(cli, { agent, source, path: folder, all = false }: { agent: string; source: string } & Selection) {
 				const installed: Skill[] = []
-				for (const one of all ? await skillsIn(cli, agent, source, folder, installed) : [folder])
-					installed.push(await install(cli, agent, source, one))
+				try {
+					installed.push(await install(cli, agent, source, folder))
+				} catch (error) {
+					if (!(error instanceof CliError) || error.code !== 'skill_ambiguous') throw error
+					if (!all) throw severalIn(source, error)
+					for (const { path: one } of error.errors) installed.push(await install(cli, agent, source, one))
+				}
 				cli.out.answer(all ? installed : installed[0], (_, style) =>
 					installed
 						.map(({ name, id }) => `Installed ${style.bold(style.plain(name))} into quarantine.\n  id: ${id}`)
@@ -145,40 +150,20 @@ interface Selection {
 }
 
 async function install(cli: Cli, agent: string, source: string, folder: string | undefined): Promise<Skill> {
-	try {
-		const { query, body } = await requestFor(cli, source, folder)
-		return await cli.api.request<Skill>('POST', path`/v1/agents/${agent}/skills/install` + query, body)
-	} catch (error) {
-		throw error instanceof CliError && error.code === 'skill_ambiguous' ? severalIn(source, error) : error
-	}
+	const { query, body } = await requestFor(cli, source, folder)
+	return cli.api.request<Skill>('POST', path`/v1/agents/${agent}/skills/install` + query, body)
 }
 
 const NAMED_LIMIT = 50
 
 /** The error for people, which names the options of the command instead of the fields of the request. */
 function severalIn(source: string, error: CliError): CliError {
-	const paths = error.errors.map((one) => one.path)
+	const { exit, errors } = error
+	const paths = errors.map((one) => one.path)
 	const more = paths.length > NAMED_LIMIT ? ', …' : ''
 	const choice = `select one with --path, or install all with --all: ${paths.slice(0, NAMED_LIMIT).join(', ')}${more}`
-	const { exit, code, errors } = error
-	return new CliError(exit, `${source} has several skills; ${choice}`, { ...(code && { code }), errors, cause: error })
-}
-
-/** The folders of all skills of a source. If there is only one skill, installs it and returns an empty list. */
-async function skillsIn(
-	cli: Cli,
-	agent: string,
-	source: string,
-	folder: string | undefined,
-	installed: Skill[],
-): Promise<string[]> {
-	try {
-		installed.push(await install(cli, agent, source, folder))
-		return []
-	} catch (error) {
-		if (!(error instanceof CliError) || error.code !== 'skill_ambiguous') throw error
-		return error.errors.map((one) => one.path)
-	}
+	const message = `${source} has several skills; ${choice}`
+	return new CliError(exit, message, { code: 'skill_ambiguous', errors, cause: error })
 }
 
 function contentOf(cli: Cli, agent: string, id: string, file: string): Promise<FileContent> {
