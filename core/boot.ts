@@ -39,11 +39,11 @@ import type { Engine } from './store/ports.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import type { Upgrade } from './upgrade/upgrade.ts'
+import { version } from './version.ts'
 import { isFullDisk } from './util/full-disk.ts'
 import { programOf } from './util/own-code.ts'
 import { reserveOf } from './util/shares.ts'
 
-const version = '0.2.0'
 const RUNTIME_FILE_RETRY_MS = 1_000
 
 export interface BootOptions {

@@ -8,7 +8,7 @@ import type { Cli } from './contract.ts'
 import type { Sink } from './output.ts'
 import { Parser } from './parser.ts'
 import { thirdPartyFiles } from './third-party.ts'
-import { version } from './version.ts'
+import { version } from '../version.ts'
 
 export { CommanderError }
 
@@ -45,7 +45,7 @@ export async function buildProgram(
 		.option('--json', 'print JSON; streams print one document per line')
 		.option('--quiet', 'print only the result')
 		.optionsGroup('Everywhere:')
-		.version(version(), '--version', 'show the version')
+		.version(version, '--version', 'show the version')
 		.helpOption('-h, --help', 'show help')
 		.helpCommand('help [command]', 'show help')
 		.exitOverride()

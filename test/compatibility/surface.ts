@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { jsonSchema } from '../../config/json-schema.ts'
 import { composition } from '../../core/host/config.ts'
 import { declaredBy } from '../../core/host/declared.ts'
-import { version } from '../../core/cli/version.ts'
+import { version } from '../../core/version.ts'
 import { subcommandsOf, wholeProgram } from '../../docs/make/help.ts'
 import { builtInPlugins } from '../../docs/make/plugins.ts'
 import { contractTypes } from './contract.ts'
@@ -55,7 +55,7 @@ export async function surfaceOfTree(): Promise<Surface> {
 	const { paths, components } = JSON.parse(pageAt('openapi.json')) as Api
 	const { events } = declaredBy(await builtInPlugins())
 	return {
-		version: version(),
+		version,
 		api: withoutTexts({ paths, components: { schemas: components.schemas, responses: components.responses ?? {} } }),
 		events: Object.fromEntries([...events].map(([type, { payload }]) => [type, Object.keys(payload)])),
 		settings: withoutTexts(jsonSchema(composition)),

@@ -15,7 +15,7 @@ export async function prepare(root: string, folder: string, version: string): Pr
 	)
 	edit(clone, 'core/client/package.json', (text) => withVersion(text, version))
 	const before = (JSON.parse(last) as { version: string }).version
-	edit(clone, 'core/boot.ts', (text) => text.replace(/^const version = '[^']*'$/m, `const version = '${version}'`))
+	edit(clone, 'core/version.ts', (text) => text.replace(`'${before}'`, `'${version}'`))
 	edit(clone, 'docs/operating.md', (text) => text.replaceAll(`svc-gateway-${before}.tgz`, `svc-gateway-${version}.tgz`))
 	const node = process.execPath
 	await output(clone, [node, 'docs/make.ts'])
