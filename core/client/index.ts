@@ -43,47 +43,42 @@ export function createGateway({ url, token, fetch = globalThis.fetch }: GatewayO
 		throw new TypeError('the token must consist of visible ASCII characters, without spaces and line breaks')
 	const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
 	const base = url.replace(/\/+$/, '')
-	const stream = (path: string, after: string | undefined, signal: AbortSignal | undefined): Promise<Response> =>
-		fetch(`${base}${path}`, {
-			headers: {
-				...authorization,
-				accept: 'text/event-stream',
-				...(after !== undefined && { 'last-event-id': after }),
-			},
+	const open = (
+		path: string,
+		signal: AbortSignal | undefined,
+		{ headers, ...init }: Omit<RequestInit, 'headers'> & { headers: Record<string, string> },
+	): Promise<Response> =>
+		fetch(base + path, {
+			...init,
+			headers: { ...authorization, accept: 'text/event-stream', ...headers },
 			redirect: 'manual',
 			...(signal && { signal }),
 		})
+	const stream = (query: object, after: string | undefined, signal: AbortSignal | undefined): Promise<Response> => {
+		const given = Object.entries(query).filter(([, value]) => value !== undefined)
+		const fields = new URLSearchParams(Object.fromEntries(given) as Record<string, string>)
+		const headers: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
+		return open(`/v1/events/stream?${fields.toString()}`, signal, { headers })
+	}
 
 	return {
 		api: createApi<paths>({ baseUrl: base, headers: authorization, fetch: (request) => fetch(request) }),
-		events(filter = {}, options = {}) {
-			const given = Object.entries(filter).filter(([, value]) => value !== undefined)
-			const query = new URLSearchParams(Object.fromEntries(given) as Record<string, string>).toString()
-			return follow((after, signal) => stream(`/v1/events/stream?${query}`, after, signal), options)
-		},
+		events: (filter = {}, options = {}) => follow((after, signal) => stream(filter, after, signal), options),
 		async *run(agent, run, options = {}) {
 			// An attempt may have started the run although it failed, so all attempts have the same key.
 			const key = crypto.randomUUID()
 			let run_id: string | undefined
-			const open = async (after: string | undefined, signal: AbortSignal | undefined): Promise<Response> => {
-				if (run_id !== undefined && after !== undefined)
-					return stream(`/v1/events/stream?${new URLSearchParams({ run_id }).toString()}`, after, signal)
-				const response = await fetch(`${base}/v1/agents/${encodeURIComponent(agent)}/runs`, {
+			const connect = async (after: string | undefined, signal: AbortSignal | undefined): Promise<Response> => {
+				if (run_id !== undefined && after !== undefined) return stream({ run_id }, after, signal)
+				const response = await open(`/v1/agents/${encodeURIComponent(agent)}/runs`, signal, {
 					method: 'POST',
-					headers: {
-						...authorization,
-						accept: 'text/event-stream',
-						'content-type': 'application/json',
-						'idempotency-key': key,
-					},
+					headers: { 'content-type': 'application/json', 'idempotency-key': key },
 					body: JSON.stringify(run),
-					redirect: 'manual',
-					...(signal && { signal }),
 				})
 				run_id = response.headers.get('x-svc-run-id') ?? undefined
 				return response
 			}
-			for await (const { event } of follow(open, options, ({ event_type }) => ends.has(event_type))) yield event
+			for await (const { event } of follow(connect, options, ({ event_type }) => ends.has(event_type))) yield event
 		},
 	}
 }
