@@ -11,6 +11,12 @@ import { changesText, details, state } from './text.ts'
 import type { McpServer, McpServerDetails } from '../contract.ts'
 import { pick } from '../../../core/cli/pick.ts'
 
+interface Named {
+	agent: string
+	/** The name or id of the server. */
+	server: string
+}
+
 export default {
 	examples: `
 Examples:
@@ -34,14 +40,14 @@ Examples:
 		show: {
 			description: 'Show the state of a server, and its latest standard error output',
 			arguments: '<agent> <server>',
-			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+			async run(cli, { agent, server: wanted }: Named) {
 				cli.out.answer(await detailsOf(cli, agent, wanted), details)
 			},
 		},
 		tools: {
 			description: 'List the tools that a server offers, or the reason why it is not connected',
 			arguments: '<agent> <server>',
-			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+			async run(cli, { agent, server: wanted }: Named) {
 				const { tools, not_offered, name, status, status_detail } = await detailsOf(cli, agent, wanted)
 				const title = cli.out.style.bold(name)
 				const empty = status === 'connected' ? `${title} offers no tools.` : `The tools of ${title} are not known yet.`
@@ -97,7 +103,7 @@ Examples:
 		login: {
 			description: 'Sign in to a server, in a browser of any machine',
 			arguments: '<agent> <server>',
-			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+			async run(cli, { agent, server: wanted }: Named) {
 				const server = await find(cli, agent, wanted)
 				const signedIn = await signIn(cli, agent, server)
 				cli.out.answer(signedIn, state)
@@ -108,7 +114,7 @@ Examples:
 		logout: {
 			description: 'Sign out of a server; its tokens are revoked and deleted',
 			arguments: '<agent> <server>',
-			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+			async run(cli, { agent, server: wanted }: Named) {
 				const { id } = await find(cli, agent, wanted)
 				const left = await cli.api.request<McpServer>('POST', path`/v1/agents/${agent}/mcp/${id}/logout`)
 				cli.out.answer(left, state)
@@ -118,10 +124,7 @@ Examples:
 			description: 'Show which tools have changed, and accept them after a confirmation',
 			arguments: '<agent> <server>',
 			options: { '--digest <sha256...>': 'accept these definitions without asking', ...yesOption },
-			async run(
-				cli,
-				{ agent, server: wanted, ...options }: { agent: string; server: string; digest?: string[]; yes?: boolean },
-			) {
+			async run(cli, { agent, server: wanted, ...options }: Named & { digest?: string[]; yes?: boolean }) {
 				const before = await detailsOf(cli, agent, wanted)
 				const digests = options.digest ?? (await consented(cli, before, agent, options))
 				if (digests.length === 0)
@@ -134,17 +137,17 @@ Examples:
 		enable: {
 			description: 'Switch a server on',
 			arguments: '<agent> <server>',
-			run: (cli, { agent, server }: { agent: string; server: string }) => switchTo(cli, true, agent, server),
+			run: (cli, named: Named) => switchTo(cli, true, named),
 		},
 		disable: {
 			description: 'Switch a server off; its process or session ends',
 			arguments: '<agent> <server>',
-			run: (cli, { agent, server }: { agent: string; server: string }) => switchTo(cli, false, agent, server),
+			run: (cli, named: Named) => switchTo(cli, false, named),
 		},
 		restart: {
 			description: 'Reconnect a server; calls in progress end',
 			arguments: '<agent> <server>',
-			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+			async run(cli, { agent, server: wanted }: Named) {
 				const { id, name } = await find(cli, agent, wanted)
 				using progress = cli.out.progress(`Connecting ${name}`)
 				const restarted = await cli.api.request<McpServer>('POST', path`/v1/agents/${agent}/mcp/${id}/restart`)
@@ -156,7 +159,7 @@ Examples:
 			description: 'Remove a server from an agent; its process or session ends',
 			arguments: '<agent> <server>',
 			options: yesOption,
-			async run(cli, { agent, server: wanted, ...options }: { agent: string; server: string; yes?: boolean }) {
+			async run(cli, { agent, server: wanted, ...options }: Named & { yes?: boolean }) {
 				const { id, name } = await find(cli, agent, wanted)
 				await consent(cli, options, `Remove the MCP server ${name} from ${agent}?`)
 				await cli.api.request('DELETE', path`/v1/agents/${agent}/mcp/${id}`)
@@ -166,7 +169,7 @@ Examples:
 	},
 } satisfies Command
 
-async function switchTo(cli: Cli, enabled: boolean, agent: string, wanted: string): Promise<void> {
+async function switchTo(cli: Cli, enabled: boolean, { agent, server: wanted }: Named): Promise<void> {
 	const { id } = await find(cli, agent, wanted)
 	const changed = await cli.api.request<McpServer>('PATCH', path`/v1/agents/${agent}/mcp/${id}`, { enabled })
 	cli.out.answer(changed, state)
