@@ -50,9 +50,8 @@ export class CommandTable {
 	/** In the order in which help shows them. */
 	entries(): (CommandEntry & { title: string })[] {
 		const position = ({ command }: CommandEntry): number => command.order ?? Infinity
-		const all = [...this.#entries.values()].toSorted((a, b) =>
-			position(a) === position(b) ? (a.name < b.name ? -1 : 1) : position(a) - position(b),
-		)
+		// The difference of two commands without a position is NaN.
+		const all = [...this.#entries.values()].toSorted((a, b) => position(a) - position(b) || (a.name < b.name ? -1 : 1))
 		return Object.entries(groups).flatMap(([name, title]) =>
 			all.filter(({ command: { group = 'plugins' } }) => group === name).map((entry) => ({ ...entry, title })),
 		)
