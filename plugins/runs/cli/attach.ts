@@ -21,12 +21,9 @@ export interface RunExtras {
 
 /** The body of POST /v1/agents/{name}/runs. */
 export function runOf(prompt: string, { attachments = [], conversation }: RunExtras): object {
-	const files = attachments.map(({ blob, name }) => ({ blob, ...(name !== undefined && { name }) }))
-	return {
-		...((prompt.trim() !== '' || files.length === 0) && { prompt }),
-		...(files.length > 0 && { attachments: files }),
-		...(conversation !== undefined && { conversation }),
-	}
+	if (attachments.length === 0) return { prompt, conversation }
+	const files = attachments.map(({ blob, name }) => ({ blob, name }))
+	return { prompt: prompt.trim() === '' ? undefined : prompt, attachments: files, conversation }
 }
 
 /** Uploads the files, one after another. */

@@ -1,7 +1,8 @@
 /** The history of prompts, in a file in the user's home: it belongs to the user, not to a gateway. */
-import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { jsonIn } from '../../../core/util/json-in.ts'
+import { replaceFile } from '../../../core/util/replace-file.ts'
 import type { History } from '../../../core/cli/contract.ts'
 
 const ENTRIES = 1_000
@@ -43,9 +44,7 @@ function read(file: string): string[] {
 		const text = readFileSync(file, 'utf8')
 		entries = text.split('\n').flatMap(parsed).slice(-ENTRIES)
 		if (text.length <= FILE_LIMIT_BYTES && text.split('\n').length <= 2 * ENTRIES) return
-		const shorter = `${file}.${process.pid}`
-		writeFileSync(shorter, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''), { mode: FILE_MODE })
-		renameSync(shorter, file)
+		replaceFile(file, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
 	})
 	return entries.toReversed()
 }

@@ -79,8 +79,9 @@ class Follower {
 	readonly #signal: AbortSignal
 	readonly #options: FollowOptions
 	readonly #agent: string
-	/** Aborts when no more events are needed. */
 	readonly #over = new AbortController()
+	/** Aborts when no more events are needed. */
+	readonly #until: AbortSignal
 	#view: RunView = noView
 	#asking: Asking | undefined
 	#state: RunState = { status: 'queued', question: null }
@@ -95,14 +96,13 @@ class Follower {
 		this.#cli = cli
 		this.#options = options
 		this.#signal = options.signal ?? cli.signal
+		this.#until = AbortSignal.any([this.#signal, this.#over.signal, ...(options.leave ? [options.leave] : [])])
 		this.#agent = agent
 	}
 
 	async follow(target: RunTarget): Promise<Run> {
 		const { api, out } = this.#cli
 		if (!out.quiet && !out.json) this.#view = await runView(out)
-		const leave = (): void => this.#over.abort()
-		this.#options.leave?.addEventListener('abort', leave)
 		const open = Promise.withResolvers<void>()
 		let run_id = 'run_id' in target ? target.run_id : undefined
 		let lost = false
@@ -110,7 +110,7 @@ class Follower {
 		const stream = api.events(
 			{ agent_id: this.#agent },
 			{
-				signal: AbortSignal.any([this.#signal, this.#over.signal]),
+				signal: this.#until,
 				opened: () => {
 					open.resolve()
 					if (lost && run_id !== undefined) this.#catchUp(run_id, REPLAY_MS)
@@ -136,7 +136,6 @@ class Follower {
 		} finally {
 			this.#over.abort()
 			this.#view.rest()
-			this.#options.leave?.removeEventListener('abort', leave)
 			await events.return?.()
 		}
 		return await this.#conclude(run_id, target)
@@ -219,10 +218,9 @@ class Follower {
 		// After a lost connection, the event may arrive again.
 		if (this.#asking?.question_id === question.question_id) return
 		this.#view.rest()
-		const until = AbortSignal.any([this.#signal, this.#over.signal])
-		this.#asking = askUser(this.#cli, { agent: this.#agent, run_id, hooks: this.#options }, question, until)
+		this.#asking = askUser(this.#cli, { agent: this.#agent, run_id, hooks: this.#options }, question, this.#until)
 		this.#asking.done.catch((error: unknown) => {
-			if (this.#over.signal.aborted) return // no more questions
+			if (this.#until.aborted) return // no more questions
 			this.#failure ??= error
 			this.#over.abort()
 		})

@@ -5,7 +5,7 @@ import { inBatches } from '../../../core/cli/in-batches.ts'
 import { answerTable } from '../../../core/cli/lists.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { textOf } from '../../../core/cli/text-input.ts'
-import { readAnswer } from './read-answer.ts'
+import { readAnswer } from './run-question.ts'
 import type { Question } from '../contract.ts'
 import { when } from '../../../core/cli/when.ts'
 

@@ -1,6 +1,5 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import type { Cli } from '../../../core/cli/contract.ts'
 import { textOf } from '../../../core/cli/text-input.ts'
 import { runOf, uploaded } from './attach.ts'
 import { startRun } from './follow-run.ts'
@@ -42,7 +41,8 @@ Examples:
   svc run ada --json "Hello" | jq -r .event_type
   svc runs follow $(svc run ada --detach "Take your time")`,
 	async run(cli, { agent, prompt: words, attach = [], conversation, detach }: RunArguments) {
-		const prompt = await promptOf(cli, words, attach.length > 0)
+		const prompt = await textOf(cli, words)
+		if (prompt.trim() === '' && attach.length === 0) throw new CliError('usage', 'the prompt is empty')
 		const attachments = await uploaded(cli, agent, attach)
 		const extras = { attachments, conversation }
 		if (!detach) return void (await startRun(cli, agent, prompt, extras))
@@ -50,9 +50,3 @@ Examples:
 		cli.out.answer(started, (run) => run.run_id)
 	},
 } satisfies Command
-
-async function promptOf(cli: Cli, words: string[], hasFiles: boolean): Promise<string> {
-	const prompt = await textOf(cli, words)
-	if (prompt.trim() === '' && !hasFiles) throw new CliError('usage', 'the prompt is empty')
-	return prompt
-}
