@@ -1,7 +1,7 @@
 /** Lists as tables for people, and as they are with --json. */
-import { CliError } from './contract.ts'
 import type { Cli, Style } from './contract.ts'
 import { inBatches } from './in-batches.ts'
+import { orNull } from './or-null.ts'
 
 /** The cells of one item, by heading: every item has the same headings. */
 type Row = Record<string, string | number | null | undefined>
@@ -37,20 +37,12 @@ export async function answerList<T extends object>(
 ): Promise<void> {
 	if (agent !== undefined) return answerTable(cli, await of(agent), empty(agent), row)
 	const agents = await cli.api.request<{ name: string }[]>('GET', '/v1/agents')
-	const lists = await inBatches(agents.slice(0, AGENTS_LIMIT), async ({ name }) =>
-		(await present(of(name))).map((one) => ({ agent: name, ...one })),
-	)
+	const lists = await inBatches(agents.slice(0, AGENTS_LIMIT), async ({ name }) => {
+		// Null for an agent that was deleted meanwhile.
+		const list = await orNull(of(name), ['not_found'])
+		return list?.map((one) => ({ agent: name, ...one })) ?? []
+	})
 	answerTable(cli, lists.flat(), empty('AGENT'), (one) => ({ agent: one.agent, ...row(one) }))
 	if (agents.length > AGENTS_LIMIT)
 		cli.out.note(`These are of the first ${AGENTS_LIMIT} of ${agents.length} agents; name an agent to see its own.`)
-}
-
-/** Empty for an agent that was deleted meanwhile. */
-async function present<T>(list: Promise<T[]>): Promise<T[]> {
-	try {
-		return await list
-	} catch (error) {
-		if (error instanceof CliError && error.exit === 'not_found') return []
-		throw error
-	}
 }

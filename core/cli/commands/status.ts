@@ -5,7 +5,7 @@ import { builtInFiles } from '../command-table.ts'
 import { notAGateway } from '../connection.ts'
 import { CliError } from '../contract.ts'
 import type { Api, Cli, Style } from '../contract.ts'
-import { permitted } from '../permitted.ts'
+import { permitted } from '../or-null.ts'
 
 interface Status extends Health {
 	url: string

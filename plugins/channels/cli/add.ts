@@ -4,7 +4,7 @@ import { defined } from '../../../core/util/defined.ts'
 import { settingsOf } from '../../../core/cli/assignments.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { permitted } from '../../../core/cli/permitted.ts'
+import { orNull, permitted } from '../../../core/cli/or-null.ts'
 import { secretInput } from '../../../core/cli/secret-input.ts'
 import { merge } from '../../shared/merge.ts'
 import type { Channel, ChannelDetails } from '../contract.ts'
@@ -68,13 +68,8 @@ async function checkWithoutToken({ api }: Cli, { type, config }: { type: string;
 
 /** Throws if there is no such agent. The gateway accepts names of agents that do not exist yet; from a user, this is probably a typo. */
 export async function checkAgent({ api }: Cli, agent: unknown): Promise<void> {
-	if (typeof agent !== 'string') return
-	try {
-		await api.request('GET', path`/v1/agents/${agent}`)
-	} catch (error) {
-		// A token for channels may lack the permission to read agents.
-		if (!(error instanceof CliError) || error.exit !== 'denied') throw error
-	}
+	// A token for channels may lack the permission to read agents.
+	if (typeof agent === 'string') await orNull(api.request('GET', path`/v1/agents/${agent}`), ['denied'])
 }
 
 /** Throws if the vault has a secret with this name and the caller may list secrets. */

@@ -8,7 +8,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { answerTable } from '../../../core/cli/lists.ts'
 import { pluralize } from '../../../core/util/pluralize.ts'
-import { permitted } from '../../../core/cli/permitted.ts'
+import { permitted } from '../../../core/cli/or-null.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { when } from '../../../core/cli/when.ts'
 

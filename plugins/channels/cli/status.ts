@@ -3,7 +3,7 @@ import type { StatusPart } from '../../../core/cli/command.ts'
 import { path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inBatches } from '../../../core/cli/in-batches.ts'
-import { permitted } from '../../../core/cli/permitted.ts'
+import { permitted } from '../../../core/cli/or-null.ts'
 import type { ChannelDetails } from '../contract.ts'
 import { platformOf } from './find.ts'
 

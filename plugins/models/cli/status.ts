@@ -1,7 +1,7 @@
 /** The default provider, and whether the last model call failed, for `svc status`. */
 import type { StatusPart } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { permitted } from '../../../core/cli/permitted.ts'
+import { permitted } from '../../../core/cli/or-null.ts'
 import { when } from '../../../core/cli/when.ts'
 
 interface ListedProvider {

@@ -2,6 +2,7 @@
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli, StreamedEvent } from '../../../core/cli/contract.ts'
+import { orNull } from '../../../core/cli/or-null.ts'
 import { runOf } from './attach.ts'
 import type { RunExtras } from './attach.ts'
 import { blockingRun, waitingNote } from './blocking-run.ts'
@@ -56,14 +57,9 @@ export function readRun({ api }: Cli, run_id: string): Promise<Run> {
 
 /** False if it had already ended. */
 async function cancel({ api, out }: Cli, run_id: string, ids: FollowOptions['ids']): Promise<boolean> {
-	try {
-		await api.request('POST', path`/v1/runs/${run_id}/cancel`)
-		out.note(out.style.dim(ids === 'short' ? '  (stopped)' : `  (stopped run ${run_id})`))
-		return true
-	} catch (error) {
-		if (error instanceof CliError && error.exit === 'conflict') return false
-		throw error
-	}
+	const stopped = await orNull(api.request<Run>('POST', path`/v1/runs/${run_id}/cancel`), ['conflict'])
+	if (stopped) out.note(out.style.dim(ids === 'short' ? '  (stopped)' : `  (stopped run ${run_id})`))
+	return stopped !== null
 }
 
 /** An existing run, or how to start one, and to stop it if Ctrl-C does that. */

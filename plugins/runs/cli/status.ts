@@ -1,11 +1,11 @@
 /** The activity of the agents, for `svc status`. */
 import type { StatusPart } from '../../../core/cli/command.ts'
-import { CliError, path } from '../../../core/cli/contract.ts'
-import type { Cli } from '../../../core/cli/contract.ts'
+import { path } from '../../../core/cli/contract.ts'
+import type { Cli, CliError } from '../../../core/cli/contract.ts'
 import { inBatches } from '../../../core/cli/in-batches.ts'
 import { tableOf } from '../../../core/cli/lists.ts'
 import { tokenFor } from '../../../core/cli/logins.ts'
-import { permitted } from '../../../core/cli/permitted.ts'
+import { orNull, permitted } from '../../../core/cli/or-null.ts'
 
 /** The activity of one agent. */
 interface OpenWork {
@@ -67,21 +67,17 @@ function whyDenied({ env, home, api }: Cli, { code }: CliError): string {
 async function workOf({ api }: Cli, agents: { name: string }[]): Promise<OpenWork[]> {
 	const count = async (name: string, status: string): Promise<number> =>
 		(await api.request<unknown[]>('GET', path`/v1/agents/${name}/runs?status=${status}&limit=${RUNS_LIMIT}`)).length
-	const work = async ({ name }: { name: string }): Promise<OpenWork | undefined> => {
-		try {
-			const [started, waiting, paused, questions] = await Promise.all([
-				count(name, 'started'),
-				count(name, 'queued'),
-				count(name, 'paused'),
-				api.request<unknown[]>('GET', path`/v1/agents/${name}/questions`),
-			])
-			return { name, started, waiting, paused, questions: questions.length }
-		} catch (error) {
-			if (error instanceof CliError && error.exit === 'not_found') return undefined // deleted meanwhile
-			throw error
-		}
+	const work = async ({ name }: { name: string }): Promise<OpenWork> => {
+		const [started, waiting, paused, questions] = await Promise.all([
+			count(name, 'started'),
+			count(name, 'queued'),
+			count(name, 'paused'),
+			api.request<unknown[]>('GET', path`/v1/agents/${name}/questions`),
+		])
+		return { name, started, waiting, paused, questions: questions.length }
 	}
-	return (await inBatches(agents, work)).filter((one) => one !== undefined)
+	// Null for an agent that was deleted meanwhile.
+	return (await inBatches(agents, (agent) => orNull(work(agent), ['not_found']))).filter((one) => one !== null)
 }
 
 function rowOf({ name, started, waiting, paused, questions }: OpenWork) {

@@ -1,9 +1,11 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
-import { CliError, path } from '../../../core/cli/contract.ts'
+import { path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { answerTable } from '../../../core/cli/lists.ts'
+import { permitted } from '../../../core/cli/or-null.ts'
 import { pick } from '../../../core/cli/pick.ts'
+import { defined } from '../../../core/util/defined.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { Grant } from '../contract.ts'
 
@@ -75,22 +77,12 @@ Examples:
 
 async function listed(cli: Cli, agent?: string): Promise<NamedGrant[]> {
 	const where = agent === undefined ? '/v1/vault/grants' : path`/v1/vault/grants?agent_id=${agent}`
-	const [list, names] = await Promise.all([cli.api.request<Grant[]>('GET', where), secretNames(cli)])
-	return list.map((one) => {
-		const secret = names.get(one.secret_id)
-		return secret === undefined ? one : { ...one, secret }
-	})
-}
-
-/** Names by id; empty for a caller without the scope to see them. */
-async function secretNames(cli: Cli): Promise<Map<string, string>> {
-	try {
-		const secrets = await cli.api.request<{ id: string; name: string }[]>('GET', '/v1/vault/secrets')
-		return new Map(secrets.map(({ id, name }) => [id, name]))
-	} catch (error) {
-		if (error instanceof CliError && error.exit === 'denied') return new Map()
-		throw error
-	}
+	const [list, secrets] = await Promise.all([
+		cli.api.request<Grant[]>('GET', where),
+		permitted(cli.api.request<{ id: string; name: string }[]>('GET', '/v1/vault/secrets')),
+	])
+	const names = new Map(secrets?.map(({ id, name }) => [id, name]))
+	return list.map((one) => defined({ ...one, secret: names.get(one.secret_id) }))
 }
 
 async function grantIdFor(cli: Cli, agent: string, secret: string): Promise<string> {
