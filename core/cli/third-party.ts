@@ -18,16 +18,15 @@ const IMPORT_MS = 2_000
  * The command files of the third-party plugins that the home's gateway.yaml switches on. Each is imported when the
  * caller asks for the next one; a plugin with the name of the wanted command comes first.
  */
-export async function* thirdPartyFiles({ home, env }: Cli, wanted: string | undefined): AsyncGenerator<CommandSource> {
-	const plugins = await pluginFiles(home, 'cli')
+export async function* thirdPartyFiles(cli: Cli, wanted: string | undefined): AsyncGenerator<CommandSource> {
+	const plugins = await pluginFiles(cli.home, 'cli')
 	if (plugins.length === 0) return
-	const { isAllowed, sharedIn, sharedPlaces } = await import('../process/shared-home.ts')
-	const ofHome = isAllowed(env) ? undefined : sharedPlaces(home)[0]
+	const { refusedPlace } = await import('../process/shared-home.ts')
 	for (const { name, file, folder } of plugins.toSorted(
 		(a, b) => Number(b.name === wanted) - Number(a.name === wanted),
 	)) {
 		try {
-			const shared = ofHome ?? (isAllowed(env) ? undefined : sharedIn(folder, home))
+			const shared = refusedPlace(folder, cli)
 			yield shared
 				? { plugin: name, problem: `its commands are not loaded: ${shared.problem}; run: ${shared.fix}` }
 				: { plugin: name, file: await imported(file) }

@@ -83,6 +83,14 @@ export function isAllowed(env: Readonly<NodeJS.ProcessEnv>): boolean {
 	return env[OVERRIDE] === '1'
 }
 
+/** The place because of which the code of a plugin in this folder must not run; undefined if it may. */
+export function refusedPlace(
+	folder: string,
+	{ home, env }: { home: string; env: Readonly<NodeJS.ProcessEnv> },
+): SharedPlace | undefined {
+	return isAllowed(env) ? undefined : (sharedPlaces(home)[0] ?? sharedIn(folder, home))
+}
+
 interface Rule {
 	trusted: ReadonlySet<number>
 	/** Whether this real path is in a home that no other user can enter. */

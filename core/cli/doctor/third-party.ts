@@ -1,5 +1,5 @@
 /** Checks of third-party plugins. Their code runs in separate processes: it may hang, end its process or export something else. */
-import { isAllowed, sharedIn, sharedPlaces } from '../../process/shared-home.ts'
+import { refusedPlace } from '../../process/shared-home.ts'
 import { startChild } from '../child.ts'
 import { pluginFiles } from '../third-party.ts'
 import type { PluginFile } from '../third-party.ts'
@@ -23,7 +23,8 @@ const child = programOf(new URL('./check-child.ts', import.meta.url))
 
 /** The checks of the plugins that gateway.yaml switches on, and a check that reports which of their files cannot be used. */
 export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {
-	const files = (await pluginFiles(place.home, 'doctor')).filter((one) => mayRun(one, place))
+	// The check plugins.mode reports code that other users can change.
+	const files = (await pluginFiles(place.home, 'doctor')).filter(({ folder }) => !refusedPlace(folder, place))
 	const listed = await Promise.all(files.map(async (file) => ({ file, ...(await list(file, place)) })))
 	const broken: Check = {
 		id: 'plugin.checks',
@@ -47,11 +48,6 @@ export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {
 		})),
 	)
 	return [...checks, broken]
-}
-
-/** Code that other users can change does not run; the check plugins.mode reports it. */
-function mayRun({ folder }: PluginFile, { home, env }: HomeAndEnv): boolean {
-	return isAllowed(env) || (sharedPlaces(home).length === 0 && sharedIn(folder, home) === undefined)
 }
 
 async function list(file: PluginFile, place: HomeAndEnv) {
