@@ -3,22 +3,7 @@
  * `cli.mjs`) whose default export is a `CommandFile`. It is data: a plugin imports types from here, never code. A
  * third-party plugin that gateway.yaml switches on is treated like a built-in one, with two limits: it cannot replace a
  * command that exists already, and its code does not run where other users can write to its files.
- *
- *     import type { CommandFile } from '…/core/cli/command.ts'
- *
- *     export default {
- *     	commands: {
- *     		weather: {
- *     			summary: 'Show the weather that the plugin has fetched',
- *     			arguments: '<city>',
- *     			options: { '--days <n>': { about: 'forecast for this many days', max: 14, default: 3 } },
- *     			async run({ api, out }, { city, days }: { city: string; days: number }) {
- *     				const weather = await api.request('GET', `/v1/weather/${encodeURIComponent(city)}?days=${days}`)
- *     				out.answer(weather, (value, style) => style.fields(Object.entries(value)))
- *     			},
- *     		},
- *     	},
- *     } satisfies CommandFile
+ * docs/writing-plugins.md has an example.
  */
 import type { Cli, Style } from './contract.ts'
 
