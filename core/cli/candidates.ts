@@ -1,6 +1,7 @@
 import type { Argument, Command } from 'commander'
 import type { Cli } from './contract.ts'
 import { within } from '../util/deadline.ts'
+import { namesOf } from './parser.ts'
 import { buildProgram } from './program.ts'
 
 /** Nobody chooses from more. */
@@ -39,14 +40,7 @@ export async function candidates(cli: Cli, words: readonly string[]): Promise<st
 		else given.push(word)
 	}
 	if (prefix.startsWith('-')) return matching(optionsOf(command), prefix)
-	if (command.commands.length > 0 && given.length === 0)
-		return matching(
-			command
-				.createHelp()
-				.visibleCommands(command)
-				.map((one) => one.name()),
-			prefix,
-		)
+	if (command.commands.length > 0 && given.length === 0) return matching(namesOf(command), prefix)
 	const wanted = argumentAt(command, given.length)
 	return wanted ? matching(wanted.argChoices ?? (await fromPlugin(wanted.name())), prefix) : []
 }

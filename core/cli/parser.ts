@@ -56,9 +56,14 @@ export class Parser extends Command {
 	}
 
 	#names(): string[] {
-		return this.createHelp()
-			.visibleCommands(this)
-			.map((command) => command.name())
-			.filter((name) => name !== 'help')
+		return namesOf(this).filter((name) => name !== 'help')
 	}
+}
+
+/** The subcommands that help shows. */
+export function namesOf(command: Command): string[] {
+	return command
+		.createHelp()
+		.visibleCommands(command)
+		.map((one) => one.name())
 }

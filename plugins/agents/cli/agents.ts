@@ -15,10 +15,7 @@ interface Agent {
 	config: Record<string, unknown>
 	created_at: string
 	skills?: { id: string; name: string }[]
-}
-
-interface ChangedAgent extends Agent {
-	/** Warnings about parts that the gateway stores but does not use. */
+	/** After a change: warnings about parts that the gateway stores but does not use. */
 	warnings?: FieldError[]
 }
 
@@ -72,7 +69,7 @@ Examples:
 			options: fieldOptions,
 			async run(cli, { agent: name, ...fields }: { agent: string } & Fields) {
 				const body = await bodyOf(cli, fields)
-				const made = await cli.api.request<ChangedAgent>('POST', '/v1/agents', { name, ...body })
+				const made = await cli.api.request<Agent>('POST', '/v1/agents', { name, ...body })
 				warn(cli, made, body)
 				cli.out.answer(
 					made,
@@ -85,9 +82,12 @@ Examples:
 			arguments: '<agent>',
 			options: fieldOptions,
 			async run(cli, { agent: name, ...fields }: { agent: string } & Fields) {
-				const body = await bodyOf(cli, fields, fields.set?.some(isInner) ? await configOf(cli, name) : {})
+				// The gateway replaces an inner map as a whole, so its other keys must be sent too.
+				const isInner = fields.set?.some((assignment) => /^[^=]*\./.test(assignment))
+				const present = isInner ? await cli.api.request<Agent>('GET', path`/v1/agents/${name}`) : undefined
+				const body = await bodyOf(cli, fields, present?.config)
 				if (Object.keys(body).length === 0) throw new CliError('usage', 'nothing to change; see --help for the options')
-				const changed = await cli.api.request<ChangedAgent>('PATCH', path`/v1/agents/${name}`, body)
+				const changed = await cli.api.request<Agent>('PATCH', path`/v1/agents/${name}`, body)
 				warn(cli, changed, body)
 				cli.out.answer(changed, shown)
 			},
@@ -121,19 +121,10 @@ Examples:
 	},
 } satisfies Command
 
-function warn(cli: Cli, { warnings = [] }: ChangedAgent, { config = {} }: Body): void {
+function warn(cli: Cli, { warnings = [] }: Agent, { config = {} }: Body): void {
 	const { out } = cli
 	for (const text of [...warnings.map((one) => `${one.path} ${one.message}`), ...missingProviders(cli, config)])
 		out.note(out.style.warn(`Note: ${out.style.plain(text)}`))
-}
-
-/** Whether an assignment changes a key of an inner map. The gateway replaces the whole map, so its other keys must be sent too. */
-function isInner(assignment: string): boolean {
-	return /^[^=]*\./.test(assignment)
-}
-
-async function configOf({ api }: Cli, name: string): Promise<Record<string, unknown>> {
-	return (await api.request<Agent>('GET', path`/v1/agents/${name}`)).config
 }
 
 async function bodyOf(cli: Cli, { persona, personaFile, set }: Fields, present = {}): Promise<Body> {

@@ -27,7 +27,7 @@ export interface WantedProvider {
 }
 
 export function wantedFrom({ kind, name, base_url, key, model }: Required<Answers>): WantedProvider {
-	const api_key = settingOf(key)
+	const api_key = key.from === 'none' ? undefined : key.from === 'env' ? `\${${key.variable}}` : { secret: key.secret }
 	return { name, settings: { kind, base_url, ...(api_key !== undefined && { api_key }), model } }
 }
 
@@ -61,9 +61,4 @@ export function commandFor({ kind, name, base_url, key, model }: Answers): strin
 		['--model', model],
 	].flatMap(([option, value]) => (value === undefined ? [] : [option, quoted(value)]))
 	return ['svc init', ...options].join(' ')
-}
-
-function settingOf(key: KeyPlace): string | { secret: string } | undefined {
-	if (key.from === 'none') return undefined
-	return key.from === 'env' ? `\${${key.variable}}` : { secret: key.secret }
 }

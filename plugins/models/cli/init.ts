@@ -103,7 +103,9 @@ interface Settled {
 
 /** Writes the answers. If that fails, shows what was kept. */
 async function settled(cli: Cli, answers: Answers, options: InitOptions, first: boolean): Promise<Settled> {
-	const isAsking = needsQuestions(options) && cli.ask.canAsk
+	const { kind, model } = options
+	const isComplete = kind === 'offline' || (kind !== undefined && model !== undefined)
+	const isAsking = !isComplete && cli.ask.canAsk
 	try {
 		const wanted = isAsking ? await asked(cli, answers, options) : given(answers, options)
 		if (!wanted) return { wanted, replaces: false, mustStore: undefined }
@@ -179,11 +181,6 @@ function configNow({ home, env }: Cli): Config | undefined {
 	} catch {
 		return undefined
 	}
-}
-
-/** Whether options leave anything to ask. */
-function needsQuestions({ kind, model }: InitOptions): boolean {
-	return kind === undefined || (kind !== 'offline' && model === undefined)
 }
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
