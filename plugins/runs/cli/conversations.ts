@@ -2,7 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
-import { answerTable } from '../../../core/cli/lists.ts'
+import { answerTable, tableOf } from '../../../core/cli/lists.ts'
 import { pluralize } from '../../../core/util/pluralize.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { when } from '../../../core/cli/when.ts'
@@ -21,6 +21,11 @@ interface ShownConversation extends Omit<ListedConversation, 'created_at' | 'new
 	created_at: string | null
 	newest_run: Run | null
 	turns: { run_id: string; status: string; messages: { role: string; content: string; timestamp: string }[] }[]
+}
+
+interface Named {
+	agent: string
+	conversation?: string
 }
 
 export default {
@@ -53,40 +58,36 @@ Examples:
 			description: 'Show the newest turns of a conversation, oldest first',
 			arguments: '<agent> [conversation]',
 			options: { '--limit <n>': { about: 'how many turns', max: 10_000, default: 20 } },
-			async run(cli, { agent, conversation, limit }: { agent: string; conversation?: string; limit: number }) {
-				cli.out.answer(await read(cli, agent, conversation ?? (await newest(cli, agent)), limit), shown)
+			async run(cli, { limit, ...named }: Named & { limit: number }) {
+				cli.out.answer(await read(cli, await addressOf(cli, named), limit), shown)
 			},
 		},
 		context: {
 			description: 'Show the content of the next request to the model, with estimated tokens, and the newest summary',
 			arguments: '<agent> [conversation]',
-			async run(cli, { agent, conversation: given }: { agent: string; conversation?: string }) {
-				const conversation = given ?? (await newest(cli, agent))
-				const where = path`/v1/agents/${agent}/conversations/${conversation}/context`
-				cli.out.answer(
-					await cli.api.request<ContextReport>('GET', where),
-					({ items, tokens, budget, summary }, style) =>
-						[
-							style.table(
-								['part', 'run', 'shown', 'tokens'],
-								items.map((one) => [one.kind, one.run_id, one.shown, one.tokens]),
-								'Nothing yet.',
-							),
-							`${tokens} of ${budget} tokens.`,
-							...(summary ? [`Summary of ${pluralize(summary.turns, 'turn')}:`, summary.text] : []),
-						].join('\n'),
+			async run(cli, named: Named) {
+				const report = await cli.api.request<ContextReport>('GET', `${await addressOf(cli, named)}/context`)
+				cli.out.answer(report, ({ items, tokens, budget, summary }, style) =>
+					[
+						tableOf(items, style, 'Nothing yet.', (one) => ({
+							part: one.kind,
+							run: one.run_id,
+							shown: one.shown,
+							tokens: one.tokens,
+						})),
+						`${tokens} of ${budget} tokens.`,
+						...(summary ? [`Summary of ${pluralize(summary.turns, 'turn')}:`, summary.text] : []),
+					].join('\n'),
 				)
 			},
 		},
 		compact: {
 			description: 'Summarize all turns but the newest two; the model gets the summary in their place',
 			arguments: '<agent> [conversation]',
-			async run(cli, { agent, conversation: given }: { agent: string; conversation?: string }) {
-				const conversation = given ?? (await newest(cli, agent))
-				const where = path`/v1/agents/${agent}/conversations/${conversation}/compact`
-				const started = await cli.api.request<{ turns: number }>('POST', where)
+			async run(cli, named: Named) {
+				const started = await cli.api.request<{ turns: number }>('POST', `${await addressOf(cli, named)}/compact`)
 				cli.out.answer(started, ({ turns }) => `Summarizing ${pluralize(turns, 'turn')}.`)
-				cli.out.note(`To see the summary: svc conversations context ${agent}`)
+				cli.out.note(`To see the summary: svc conversations context ${named.agent}`)
 			},
 		},
 		delete: {
@@ -108,8 +109,7 @@ async function list(cli: Cli, agent: string, limit: number): Promise<ListedConve
 	return (await Array.fromAsync(found)).flatMap(({ conversations }) => conversations)
 }
 
-async function read(cli: Cli, agent: string, conversation: string, limit: number): Promise<ShownConversation> {
-	const where = path`/v1/agents/${agent}/conversations/${conversation}`
+async function read(cli: Cli, where: string, limit: number): Promise<ShownConversation> {
 	const found = await Array.fromAsync(pages<ShownConversation>(cli, where, 'turns', limit))
 	return { ...found.at(-1)!, turns: found.flatMap(({ turns }) => turns) }
 }
@@ -130,8 +130,9 @@ function shown({ conversation, is_session, created_at, newest_run, turns }: Show
 	return [fields, '', ...(lines.length > 0 ? lines : ['Nothing yet.'])].join('\n')
 }
 
-async function newest(cli: Cli, agent: string): Promise<string> {
-	const [found] = await list(cli, agent, 1)
-	if (!found) throw new CliError('not_found', `${agent} has no conversation yet`)
-	return found.conversation
+/** By default, of the conversation with the agent's newest run. */
+async function addressOf(cli: Cli, { agent, conversation }: Named): Promise<string> {
+	const name = conversation ?? (await list(cli, agent, 1))[0]?.conversation
+	if (name === undefined) throw new CliError('not_found', `${agent} has no conversation yet`)
+	return path`/v1/agents/${agent}/conversations/${name}`
 }
