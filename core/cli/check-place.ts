@@ -11,7 +11,7 @@ import { tryListening } from './try-listening.ts'
 import { readRuntimeFile } from '../process/runtime-file.ts'
 import { NotChecked } from './doctor/contract.ts'
 import type { DoctorFile, PlaceCheck } from './doctor/contract.ts'
-import { doctorFilesFor } from './doctor/doctor-files.ts'
+import { doctorFiles } from './doctor/doctor-files.ts'
 import { openCheckContext } from './doctor/check-context.ts'
 
 export interface PlaceReport {
@@ -34,7 +34,7 @@ export async function checkPlace(config: Config, { home, env, ports = true }: Pl
 	const problems: LateProblem[] = []
 	const warnings: LateProblem[] = []
 	const notes: string[] = []
-	const files = await doctorFilesFor(config)
+	const files = await doctorFiles(config)
 	for (const { about, run } of [...(ports ? [portsOf(files)] : []), ...files.flatMap(({ place = [] }) => place)]) {
 		try {
 			for (const { isRefused = false, ...problem } of await run(config, context))

@@ -1,12 +1,12 @@
 /** What checks share: each part is created on first use and released at the end. */
 import { fileURLToPath } from 'node:url'
 import { readConfig } from '../../host/config.ts'
-import type { Config } from '../../../config/types.ts'
+import type { Config } from '../../host/config.ts'
 import { within } from '../../util/deadline.ts'
 import { isFault } from '../../errors.ts'
 import { openRedactor } from '../../redactor/redactor.ts'
 import { askingUntil } from './asking.ts'
-import { allDoctorFiles, doctorFilesFor } from './doctor-files.ts'
+import { doctorFiles } from './doctor-files.ts'
 import { NotChecked } from './contract.ts'
 import type { DoctorFile, CheckContext, Secrets } from './contract.ts'
 import { findGateway } from './gateway.ts'
@@ -36,7 +36,7 @@ export async function openCheckContext({
 	limits: changed,
 }: CheckContextOptions): Promise<OpenCheckContext> {
 	const limits = { ...usualLimits, ...changed }
-	const files = await allDoctorFiles()
+	const files = await doctorFiles()
 	const ended = new AbortController()
 	const stack = new AsyncDisposableStack()
 	const results = new Map<string, Promise<unknown>>()
@@ -68,7 +68,7 @@ export async function openCheckContext({
 				throw new NotChecked('gateway.yaml is refused', 'fix what config.valid reports first')
 			}
 		})
-	const doctorFiles = async (): Promise<DoctorFile[]> => doctorFilesFor(await config())
+	const ofRunning = async (): Promise<DoctorFile[]> => doctorFiles(await config())
 	const storeProcess = (): Promise<StoreProcess | undefined> =>
 		once('store process', async () => {
 			const { path, url } = (await config()).store
@@ -97,11 +97,11 @@ export async function openCheckContext({
 				if (damage === null && refused === null) return process.store
 				throw new NotChecked('the store cannot be read', 'fix what store.intact reports first')
 			}),
-		doctorFiles,
-		experts: doctorFiles,
+		doctorFiles: ofRunning,
+		experts: ofRunning,
 		secrets: () =>
 			once('secrets', async () => {
-				const file = (await doctorFiles()).find(({ secrets }) => secrets)
+				const file = (await ofRunning()).find(({ secrets }) => secrets)
 				const secrets = await file?.secrets?.(context)
 				return secrets ? hiding(secrets, hide) : { find: async () => undefined }
 			}),

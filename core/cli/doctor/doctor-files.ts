@@ -9,11 +9,7 @@ export function doctorFilesByPlugin(): Promise<Map<string, DoctorFile>> {
 	return ownParts('doctor.ts')
 }
 
-export async function allDoctorFiles(): Promise<DoctorFile[]> {
-	return [...(await doctorFilesByPlugin()).values()]
-}
-
-/** Without those of plugins that are switched off. */
-export async function doctorFilesFor(config: Config): Promise<DoctorFile[]> {
-	return [...(await doctorFilesByPlugin())].flatMap(([name, file]) => (isOn(config, name) ? file : []))
+/** With `config`, without those of plugins that it switches off. */
+export async function doctorFiles(config?: Config): Promise<DoctorFile[]> {
+	return [...(await doctorFilesByPlugin())].flatMap(([name, file]) => (config && !isOn(config, name) ? [] : file))
 }

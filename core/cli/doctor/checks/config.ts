@@ -6,7 +6,7 @@ import { isFault } from '../../../errors.ts'
 import { checkConfig } from '../../../host/check-config.ts'
 import { error, note, NotChecked, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
-import { allDoctorFiles } from '../doctor-files.ts'
+import { doctorFiles } from '../doctor-files.ts'
 import { troubleOf } from '../gateway.ts'
 
 export const configChecks: Check[] = [
@@ -43,7 +43,7 @@ export const configChecks: Check[] = [
 		id: 'config.unknown-env',
 		about: 'variables that begin with SVC_',
 		async run({ home, env }) {
-			const others = (await allDoctorFiles()).flatMap(({ variables = {} }) => Object.keys(variables))
+			const others = (await doctorFiles()).flatMap(({ variables = {} }) => Object.keys(variables))
 			const unknown = unknownVariables(env, { text: textOf(home), others })
 			if (unknown.length === 0) return ok('every variable that begins with SVC_ is known')
 			return unknown.map(({ name, meant }): Finding => {
