@@ -28,10 +28,8 @@ function bodyOf(body: unknown): { body: string | Uint8Array<ArrayBuffer>; header
 
 /** The client of a command. Address and token are determined for each request. */
 export function openApi({ env, home, signal, silent_ms }: ApiOptions): OpenApi {
-	const { url, checkAlive } = addressBook(env, home)
 	const connection: Connection = {
-		url,
-		checkAlive,
+		...addressBook(env, home),
 		...(!env.SVC_URL && { home }),
 		...(silent_ms !== undefined && { silent_ms }),
 		headers(address) {

@@ -135,11 +135,8 @@ export function notAGateway(url: string): CliError {
 
 async function refusal(response: Response, connection: Connection): Promise<CliError> {
 	const text = await textOf(response, connection)
-	const {
-		message,
-		code,
-		errors = [],
-	} = (parse(text, connection) ?? {}) as Partial<WireError> & { errors?: FieldError[] }
+	const answer = (parse(text, connection) ?? {}) as Partial<WireError> & { errors?: FieldError[] }
+	const { message, code, errors = [] } = answer
 	// Every error of a gateway has both.
 	if (typeof message !== 'string' || typeof code !== 'string') return notAGateway(connection.url())
 	const exit = exitOf(response.status)

@@ -2,14 +2,10 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { valueAt } from '../../../config/composition.ts'
-import { isAppliedAtStart } from '../../../config/core-sections.ts'
 import type { Explanation } from '../../../config/explain.ts'
-import { configFile } from '../../../config/home.ts'
-import { isSecretName, withoutSecrets } from '../../../config/hidden.ts'
 import { originOf, variablesOf } from '../../../config/read.ts'
 import type { ValueOrigin } from '../../../config/read.ts'
 import { hintFor } from '../../../config/suggest.ts'
-import type { Config } from '../../../config/types.ts'
 import { readRuntimeFile } from '../../process/runtime-file.ts'
 import type { RuntimeFile } from '../../process/runtime-file.ts'
 import { isFault } from '../../errors.ts'
@@ -21,7 +17,10 @@ import {
 	allKeys,
 	changeConfig,
 	composition,
+	configFile,
 	explain,
+	isAppliedAtStart,
+	isSecretName,
 	migrateText,
 	namePath,
 	pathOf,
@@ -31,7 +30,9 @@ import {
 	readText,
 	refuse,
 	unsetSetting,
+	withoutSecrets,
 } from '../../host/config.ts'
+import type { Config } from '../../host/config.ts'
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
 import type { Cli, Style } from '../contract.ts'

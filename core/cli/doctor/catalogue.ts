@@ -39,8 +39,5 @@ export async function checksOf(place?: HomeAndEnv): Promise<Check[]> {
 }
 
 function whereOn(plugin: string, check: Check): Check {
-	return {
-		...check,
-		run: async (context) => (isOn(await context.config(), plugin) ? check.run(context) : []),
-	}
+	return { ...check, run: async (context) => (isOn(await context.config(), plugin) ? check.run(context) : []) }
 }

@@ -21,6 +21,9 @@ interface LimitOptions {
 	costPerDay?: string
 }
 
+/** The highest limit. */
+const max = 1_000_000_000
+
 export default {
 	examples: `
 Scopes: agents:read agents:write runs:write events:read vault:read vault:write channels:read channels:write
@@ -50,19 +53,13 @@ Examples:
 		create: {
 			description: 'Create a token; it is shown only once',
 			options: {
-				'--scope <scope...>': {
-					about: 'its permissions, separated by spaces or commas',
-					required: true,
-				},
+				'--scope <scope...>': { about: 'its permissions, separated by spaces or commas', required: true },
 				'--agent <pattern...>': 'the agents that it can use: names, or patterns with *. Default: all',
 				'--label <text>': 'a name for it, shown in lists',
-				'--requests-per-minute <n>': { about: 'maximum number of requests per minute', max: 1_000_000_000 },
-				'--streams <n>': { about: 'maximum number of streams open at the same time', max: 1_000_000_000 },
-				'--runs-per-day <n>': { about: 'maximum number of runs that it starts per day', max: 1_000_000_000 },
-				'--tokens-per-day <n>': {
-					about: 'maximum number of model tokens that its runs use per day',
-					max: 1_000_000_000,
-				},
+				'--requests-per-minute <n>': { about: 'maximum number of requests per minute', max },
+				'--streams <n>': { about: 'maximum number of streams open at the same time', max },
+				'--runs-per-day <n>': { about: 'maximum number of runs that it starts per day', max },
+				'--tokens-per-day <n>': { about: 'maximum number of model tokens that its runs use per day', max },
 				'--cost-per-day <amount>': 'maximum cost of its runs per day',
 				'--ttl <time>':
 					'its lifetime: 12h, 30d, 8w; or when it expires: 2030-01-31T12:00:00Z. Default: it does not expire',

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { readConfig } from '../../../core/host/config.ts'
-import type { BackupInfo } from '../../../core/backup/list.ts'
+import type { BackupInfo, BackupListing } from '../../../core/backup/list.ts'
 import { holderOf } from '../../../core/process/lock.ts'
 import { fileGiven, folderOf } from '../../../core/cli/backup-file.ts'
 import { consent, yesOption } from '../../../core/cli/consent.ts'
@@ -14,9 +14,8 @@ import { when } from '../../../core/cli/when.ts'
 
 type ShownBackup = Omit<BackupInfo, 'origin'>
 
-interface Listing {
+interface Listing extends Pick<BackupListing, 'unreadable'> {
 	backups: ShownBackup[]
-	unreadable: { id: string; file: string; message: string }[]
 	folder: string
 	next_at: string | null
 }

@@ -29,7 +29,7 @@ export async function connect(inquiry: Inquiry): Promise<void> {
 		const { key } = answers
 		if (verdict.state === 'denied' && (!key || (key.from === 'vault' && key.value === undefined))) return
 		const ways = waysFor[verdict.state].filter((way) => way !== 'model' && (way !== 'key' || key !== undefined))
-		if (!(await corrected(inquiry, verdict, [...ways, 'onward', 'leave'], 'Continue without this check'))) return
+		if (!(await corrected(inquiry, verdict, ways, 'Continue without this check'))) return
 	}
 }
 
@@ -46,7 +46,7 @@ export async function tryAnswers(inquiry: Inquiry): Promise<void> {
 		const verdict = await checked(inquiry, `Trying ${model}`, (server, ask) => tryModel(server, model, ask))
 		if (verdict.state === 'ok') return out.note(out.style.good(`${model} answers.`))
 		inquiry.wantsKey ||= verdict.state === 'denied'
-		if (!(await corrected(inquiry, verdict, [...waysFor[verdict.state], 'onward', 'leave'], 'Save it anyway'))) return
+		if (!(await corrected(inquiry, verdict, waysFor[verdict.state], 'Save it anyway'))) return
 	}
 }
 
@@ -64,7 +64,7 @@ async function corrected(inquiry: Inquiry, { message }: TrialFailure, ways: Way[
 		onward,
 		leave: 'Leave without saving',
 	}
-	const offered = ways.filter((way) => way !== 'elsewhere' || canRetype)
+	const offered = ([...ways, 'onward', 'leave'] satisfies Way[]).filter((way) => way !== 'elsewhere' || canRetype)
 	const label = await cli.ask.choice(
 		`${message}\nWhat do you want to do?`,
 		offered.map((way) => labels[way]),

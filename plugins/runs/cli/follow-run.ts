@@ -41,8 +41,7 @@ export function startRun(cli: Cli, agent: string, prompt: string, options: Follo
 		const { run_id } = await cli.api.request<Run>('POST', path`/v1/agents/${agent}/runs`, runOf(prompt, options), until)
 		return run_id
 	}
-	const stop = (run_id: string): Promise<boolean> => cancel(cli, run_id, options.ids)
-	return new Follower(cli, agent, options).follow({ start, stop })
+	return new Follower(cli, agent, options).follow({ start })
 }
 
 /** Follows an existing run; Ctrl-C does not stop it. */
@@ -62,8 +61,8 @@ async function cancel({ api, out }: Cli, run_id: string, ids: FollowOptions['ids
 	return stopped !== null
 }
 
-/** An existing run, or how to start one, and to stop it if Ctrl-C does that. */
-type RunTarget = { run_id: string } | { start(): Promise<string>; stop(run_id: string): Promise<boolean> }
+/** An existing run, or how to start one, which Ctrl-C stops. */
+type RunTarget = { run_id: string } | { start(): Promise<string> }
 
 /**
  * Shows a run until its end: with `--json` its events, with `--quiet` the answer alone. Asks the agent's questions at the
@@ -254,7 +253,7 @@ class Follower {
 			return left
 		}
 		if (this.#signal.aborted || broken) {
-			const stopped = 'stop' in target ? await target.stop(run_id) : true
+			const stopped = 'run_id' in target || (await cancel(this.#cli, run_id, this.#options.ids))
 			if (stopped) throw new CliError('interrupted', '')
 		} else if (this.#failure !== undefined) throw this.#failure
 		const run = await readRun(this.#cli, run_id)

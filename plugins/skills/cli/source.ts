@@ -38,13 +38,8 @@ export async function requestFor(cli: Cli, source: string, path: string | undefi
 	return { query: '', body: { content: await textInput(cli, source) } }
 }
 
-interface SentFile {
-	path: string
-	content?: string
-	base64?: string
-}
-
-async function filesOf(cli: Cli, source: string, path: string | undefined): Promise<SentFile[]> {
+/** The files as the gateway expects them: text as `content`, others as `base64`. */
+async function filesOf(cli: Cli, source: string, path: string | undefined): Promise<object[]> {
 	const folder = resolve(cli.cwd, source)
 	const { files, links } = await listed(folder)
 	const root = skillIn(source, files, path)
@@ -56,7 +51,7 @@ async function filesOf(cli: Cli, source: string, path: string | undefined): Prom
 			'usage',
 			`${source} has ${own.length} files; a skill may have at most ${FILES_LIMIT}, so remove some`,
 		)
-	const sent: SentFile[] = []
+	const sent: object[] = []
 	let size = 0
 	for (const name of own) {
 		const bytes = await readFile(join(folder, root, name))

@@ -32,9 +32,7 @@ Examples:
 		set: {
 			description: 'Store a secret or change its value, which is asked for or read from standard input',
 			arguments: '<name>',
-			options: {
-				'--label <label>': 'its purpose; `channel` marks the token of a bot; cannot be changed later',
-			},
+			options: { '--label <label>': 'its purpose; `channel` marks the token of a bot; cannot be changed later' },
 			takesSecret: true,
 			async run(cli, { name, label }: { name: string; label?: string }) {
 				if (name.includes('='))

@@ -37,10 +37,8 @@ export const modeChecks: Check[] = [
 			const findings: Finding[] = []
 			for (const path of paths) {
 				const found = await statOf(path)
-				if (found?.isDirectory() && isOpen(found.mode))
-					findings.push(opened(path, found.mode, 0o700, { isKey: true, isOwn }))
-				if (found?.isFile() && isOpen(found.mode))
-					findings.push(opened(path, found.mode, 0o600, { isKey: true, isOwn }))
+				if (!found || !(found.isDirectory() || found.isFile()) || !isOpen(found.mode)) continue
+				findings.push(opened(path, found.mode, found.isFile() ? 0o600 : 0o700, { isKey: true, isOwn }))
 			}
 			return findings.length > 0 ? findings : ok('the keys are closed to other users')
 		},
