@@ -25,11 +25,6 @@ interface Fields {
 	set?: string[]
 }
 
-interface Body {
-	persona?: string
-	config?: Record<string, unknown>
-}
-
 const fieldOptions = {
 	'--persona <text>': 'its persona',
 	'--persona-file <file>': 'read the persona from a file; - means standard input',
@@ -82,11 +77,12 @@ Examples:
 			arguments: '<agent>',
 			options: fieldOptions,
 			async run(cli, { agent: name, ...fields }: { agent: string } & Fields) {
+				if (Object.keys(fields).length === 0)
+					throw new CliError('usage', 'nothing to change; see --help for the options')
 				// The gateway replaces an inner map as a whole, so its other keys must be sent too.
 				const isInner = fields.set?.some((assignment) => /^[^=]*\./.test(assignment))
 				const present = isInner ? await cli.api.request<Agent>('GET', path`/v1/agents/${name}`) : undefined
 				const body = await bodyOf(cli, fields, present?.config)
-				if (Object.keys(body).length === 0) throw new CliError('usage', 'nothing to change; see --help for the options')
 				const changed = await cli.api.request<Agent>('PATCH', path`/v1/agents/${name}`, body)
 				warn(cli, changed, body)
 				cli.out.answer(changed, shown)
@@ -121,20 +117,17 @@ Examples:
 	},
 } satisfies Command
 
-function warn(cli: Cli, { warnings = [] }: Agent, { config = {} }: Body): void {
+function warn(cli: Cli, { warnings = [] }: Agent, { config = {} }: { config?: object | undefined }): void {
 	const { out } = cli
 	for (const text of [...warnings.map((one) => `${one.path} ${one.message}`), ...missingProviders(cli, config)])
 		out.note(out.style.warn(`Note: ${out.style.plain(text)}`))
 }
 
-async function bodyOf(cli: Cli, { persona, personaFile, set }: Fields, present = {}): Promise<Body> {
+async function bodyOf(cli: Cli, { persona, personaFile, set }: Fields, present = {}) {
 	if (persona !== undefined && personaFile !== undefined)
 		throw new CliError('usage', 'give either --persona or --persona-file')
 	const text = personaFile === undefined ? persona : (await textInput(cli, personaFile)).trimEnd()
-	return {
-		...(text !== undefined && { persona: text }),
-		...(set && { config: settingsOf(set, 'provider=openai or limits.steps=20', present) }),
-	}
+	return { persona: text, config: set && settingsOf(set, 'provider=openai or limits.steps=20', present) }
 }
 
 function shown({ name, persona, config, skills, created_at }: Agent, style: Style): string {

@@ -7,8 +7,8 @@ import type { Cli } from '../../../core/cli/contract.ts'
  * Warnings about providers that gateway.yaml does not have: the gateway stores any name. Empty for a remote gateway, whose
  * settings cannot be read here.
  */
-export function missingProviders(cli: Cli, { provider, fallback }: Readonly<Record<string, unknown>>): string[] {
-	const named = [provider, fallback].flat().filter((name) => typeof name === 'string')
+export function missingProviders(cli: Cli, config: { provider?: unknown; fallback?: unknown }): string[] {
+	const named = [config.provider, config.fallback].flat().filter((name) => typeof name === 'string')
 	const providers = named.length > 0 ? providersOf(cli) : undefined
 	if (!providers) return []
 	return [...new Set(named)]

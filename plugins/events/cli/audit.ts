@@ -3,7 +3,7 @@ import { defined } from '../../../core/util/defined.ts'
 import { pages } from '../../../core/cli/pages.ts'
 import { lineOf, queryOf, filterOptions, withRunId } from './event-filter.ts'
 import type { EventPage, FilterOptions } from './event-filter.ts'
-import { pointInTime } from '../../../core/cli/time-input.ts'
+import { pointInTime } from '../../../core/cli/option-values.ts'
 
 interface AuditOptions extends FilterOptions {
 	since?: string

@@ -5,7 +5,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import { pages } from '../../../core/cli/pages.ts'
 import { lineOf, queryOf, filterOptions, withRunId } from './event-filter.ts'
 import type { EventPage, FilterOptions } from './event-filter.ts'
-import { pointInTime } from '../../../core/cli/time-input.ts'
+import { pointInTime } from '../../../core/cli/option-values.ts'
 
 export default {
 	examples: `

@@ -106,7 +106,13 @@ async function settled(cli: Cli, answers: Answers, options: InitOptions, first: 
 	const isComplete = kind === 'offline' || (kind !== undefined && model !== undefined)
 	const isAsking = !isComplete && cli.ask.canAsk
 	try {
-		const wanted = isAsking ? await asked(cli, answers, options) : given(answers, options)
+		const wanted = isAsking
+			? await askForProvider(cli, answers, {
+					isTaken: (name) => isInFile(configNow(cli), `providers.${name}`),
+					mayBeOffline: kind === undefined,
+					yes: options.yes ?? false,
+				})
+			: given(answers, options)
 		if (!wanted) return { wanted, replaces: false, mustStore: undefined }
 		const mustStore = await secretToStore(cli, answers.key, isAsking)
 		// The replacement was confirmed when the name was entered.
@@ -122,15 +128,6 @@ async function settled(cli: Cli, answers: Answers, options: InitOptions, first: 
 		}
 		throw error
 	}
-}
-
-function asked(cli: Cli, answers: Answers, { kind, yes = false }: InitOptions): Promise<WantedProvider | undefined> {
-	const before = configNow(cli)
-	return askForProvider(cli, answers, {
-		isTaken: (name) => before !== undefined && originOf(before, `providers.${name}`).from === 'file',
-		mayBeOffline: kind === undefined,
-		yes,
-	})
 }
 
 /** The secret that is not in the vault yet. */
@@ -151,10 +148,9 @@ async function secretToStore(cli: Cli, key: KeyPlace | undefined, isAsking: bool
 async function write(cli: Cli, { name, settings }: WantedProvider, options: InitOptions): Promise<boolean> {
 	const { home, env } = cli
 	const before = configNow(cli)
-	const isSet = (path: string): boolean => before !== undefined && originOf(before, path).from === 'file'
-	const replaces = isSet(`providers.${name}`)
+	const replaces = isInFile(before, `providers.${name}`)
 	if (replaces) await consent(cli, options, `Replace the provider ${name} in ${configFile(home)}?`)
-	const keepsDefault = isSet('default_provider') && before?.default_provider !== name
+	const keepsDefault = isInFile(before, 'default_provider') && before?.default_provider !== name
 	const change = (text: string): string => {
 		const changed = setSetting(text, ['providers', name], settings)
 		return keepsDefault ? changed : setSetting(changed, ['default_provider'], name)
@@ -171,6 +167,10 @@ async function write(cli: Cli, { name, settings }: WantedProvider, options: Init
 			`The default provider stays ${before?.default_provider}; svc config set default_provider ${name} changes that.`,
 		)
 	return replaces
+}
+
+function isInFile(config: Config | undefined, path: string): boolean {
+	return config !== undefined && originOf(config, path).from === 'file'
 }
 
 /** Undefined if the file contains an error, which writing reports. */

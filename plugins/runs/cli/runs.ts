@@ -12,6 +12,7 @@ import type { RunStep } from '../steps.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
 import { when } from '../../../core/cli/when.ts'
+import { defined } from '../../../core/util/defined.ts'
 import { pluralize } from '../../../core/util/pluralize.ts'
 import { costText } from '../../shared/cost-text.ts'
 
@@ -127,7 +128,7 @@ Examples:
 } satisfies Command
 
 async function listAll(cli: Cli, { status, limit }: { status?: string; limit: number }): Promise<Run[]> {
-	const found = pages<{ runs: Run[] }>(cli, '/v1/runs', 'runs', limit, status === undefined ? {} : { status })
+	const found = pages<{ runs: Run[] }>(cli, '/v1/runs', 'runs', limit, defined({ status }))
 	return (await Array.fromAsync(found)).flatMap(({ runs }) => runs)
 }
 
@@ -135,12 +136,8 @@ async function listAll(cli: Cli, { status, limit }: { status?: string; limit: nu
 async function list(cli: Cli, agent: string, { status, limit }: { status?: string; limit: number }): Promise<Run[]> {
 	const found: Run[] = []
 	while (found.length < limit) {
-		const before = found.at(-1)?.run_id
-		const query = new URLSearchParams({
-			limit: String(Math.min(PAGE, limit - found.length)),
-			...(status !== undefined && { status }),
-			...(before !== undefined && { before }),
-		})
+		const count = String(Math.min(PAGE, limit - found.length))
+		const query = new URLSearchParams(defined({ limit: count, status, before: found.at(-1)?.run_id }))
 		const page = await cli.api.request<Run[]>('GET', `${path`/v1/agents/${agent}/runs`}?${query.toString()}`)
 		if (page.length === 0) break
 		found.push(...page)

@@ -1,6 +1,6 @@
 import { defined } from '../../../core/util/defined.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import { pointInTime } from '../../../core/cli/time-input.ts'
+import { pointInTime } from '../../../core/cli/option-values.ts'
 import { costText } from '../../shared/cost-text.ts'
 import type { Counted, RunFigures, UsageReport } from '../contract.ts'
 

@@ -1,3 +1,4 @@
+/** The values of options that several commands have. */
 import { durationIn } from '../util/duration.ts'
 import { CliError } from './contract.ts'
 
@@ -11,4 +12,13 @@ export function pointInTime(text: string): string {
 		'usage',
 		`"${text}" is not a time; write 2030-01-31, 2030-01-31T12:00:00Z, or how long ago: 30m, 12h, 7d`,
 	)
+}
+
+/** The value of an option `--deliver`: `none`, or a channel and a chat such as `telegram:42`. Throws a `CliError` for anything else. */
+export function deliverIn(text: string): 'none' | { channel: string; chat: string } {
+	if (text === 'none') return text
+	const [, channel, chat] = /^([^:]+):(.+)$/s.exec(text) ?? []
+	if (channel === undefined || chat === undefined)
+		throw new CliError('usage', '--deliver takes two parts with a colon between, such as telegram:42')
+	return { channel, chat }
 }
