@@ -17,7 +17,7 @@ export async function storeSecret(
 	value: string,
 	label?: string,
 ): Promise<{ secret: StoredSecret; made: boolean }> {
-	const body = { value, ...(label !== undefined && { policy_label: label }) }
+	const body = { value, policy_label: label }
 	try {
 		return { secret: await api.request<StoredSecret>('POST', '/v1/vault/secrets', { name, ...body }), made: true }
 	} catch (error) {

@@ -1,7 +1,7 @@
 import { jsonIn } from '../../util/json-in.ts'
 import type { GuardedInit } from '../../fetch/guarded-fetch.ts'
+import { usualLimits } from './contract.ts'
 import type { CheckContext, Reply, Request } from './contract.ts'
-import { usualLimits } from './limits.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
 

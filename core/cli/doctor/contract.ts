@@ -6,7 +6,6 @@
 import type { LateProblem } from '../../../config/read.ts'
 import type { Config } from '../../../config/types.ts'
 import type { Store } from '../../store/ports.ts'
-import type { DoctorLimits } from './limits.ts'
 import type { StoreVerdict } from './store-process.ts'
 
 /**
@@ -134,6 +133,25 @@ export interface RunningGateway {
 	get<T>(path: string): Promise<T>
 	/** The same for a request that changes nothing and needs a body. */
 	post<T>(path: string, body: object): Promise<T>
+}
+
+/** How long the doctor waits, in ms. */
+export type DoctorLimits = Readonly<typeof usualLimits>
+
+/** All others are below `check`. */
+export const usualLimits = {
+	/** For one check. */
+	check: 15_000,
+	/** For one request. */
+	request: 10_000,
+	/** For the code of one third-party plugin, not counting the start of the process that loads it. */
+	plugin: 3_000,
+	/** For the code of all third-party plugins together. */
+	plugins: 12_000,
+	/** For the checks of a third-party plugin: to load them, and to run them. */
+	thirdParty: 10_000,
+	/** For reading the pages of the data file; the remaining ones are not checked. */
+	store: 1_500,
 }
 
 /** Thrown by a check that cannot be made. It becomes a note that says what to do. */

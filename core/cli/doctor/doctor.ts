@@ -42,12 +42,7 @@ export async function examine({ all, only, fix = false, ...options }: ExamineOpt
 	return { checks, summary, fixed }
 }
 
-interface Examined {
-	id: string
-	finding: Finding
-}
-
-async function examineOnce(checks: readonly Check[], options: CheckContextOptions): Promise<Examined[]> {
+async function examineOnce(checks: readonly Check[], options: CheckContextOptions) {
 	await using context = await openCheckContext(options)
 	const examined = checks.map(async (check) =>
 		(await findingsOf(check, context)).map((finding) => ({ id: check.id, finding })),

@@ -3,10 +3,8 @@ import { refusedPlace } from '../../process/shared-home.ts'
 import { startChild } from '../child.ts'
 import { pluginFiles } from '../third-party.ts'
 import type { PluginFile } from '../third-party.ts'
-import { ok, warning } from './contract.ts'
-import type { Check, Finding, CheckContext } from './contract.ts'
-import { usualLimits } from './limits.ts'
-import type { DoctorLimits } from './limits.ts'
+import { ok, usualLimits, warning } from './contract.ts'
+import type { Check, CheckContext, DoctorLimits, Finding } from './contract.ts'
 import { programOf } from '../../util/own-code.ts'
 
 export type HomeAndEnv = Pick<CheckContext, 'home' | 'env'> & { limits?: Partial<DoctorLimits> }

@@ -25,27 +25,20 @@ export interface AddOptions {
  * a value looks like a secret.
  */
 export function mcpRequest(name: string, command: readonly string[], options: AddOptions): Record<string, unknown> {
-	const { url, transport, env = [], header = [], sampling = false, root = [] } = options
-	const allowances = { ...(sampling && { sampling }), ...(root.length > 0 && { roots: root.map(addressOf) }) }
+	const { url, transport, env, header, sampling, root } = options
+	const allowances = { sampling, roots: root?.map(addressOf) }
 	const [program, ...args] = command
 	if ((program === undefined) === (url === undefined))
 		throw new CliError('usage', 'give either a program after --, or --url: svc mcp add AGENT NAME -- npx -y SERVER')
 	if (url === undefined) {
-		if (header.length > 0) throw new CliError('usage', '--header needs --url; for a program use --env')
+		if (header) throw new CliError('usage', '--header needs --url; for a program use --env')
 		if (authOf(options)) throw new CliError('usage', 'options for a login need --url')
-		return {
-			name,
-			transport: 'stdio',
-			command: program,
-			args,
-			...(env.length > 0 && { env: pairs('--env', env, '=') }),
-			...allowances,
-		}
+		const variables = env && pairs('--env', env, '=')
+		return { name, transport: 'stdio', command: program, args, env: variables, ...allowances }
 	}
-	if (env.length > 0) throw new CliError('usage', '--env needs a program; for an address use --header')
-	const headers = header.length > 0 && { headers: pairs('--header', header, ':') }
-	const auth = authOf(options)
-	return { name, transport: transport ?? 'sse', url, ...headers, ...(auth && { auth }), ...allowances }
+	if (env) throw new CliError('usage', '--env needs a program; for an address use --header')
+	const headers = header && pairs('--header', header, ':')
+	return { name, transport: transport ?? 'sse', url, headers, auth: authOf(options), ...allowances }
 }
 
 /** Arguments that look like relative paths. They would not work, since the program does not start in the caller's folder. */

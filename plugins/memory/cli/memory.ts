@@ -62,7 +62,7 @@ Examples:
 			options: { '--tag <tag...>': 'what it is about' },
 			async run(cli, { agent, text: words, tag }: { agent: string; text: string[]; tag?: string[] }) {
 				const content = (await textOf(cli, words)).trimEnd()
-				const body = { content, ...(tag && { tags: tag }) }
+				const body = { content, tags: tag }
 				const stored = await cli.api.request<Memory>('POST', path`/v1/agents/${agent}/memory`, body)
 				cli.out.answer(stored, ({ id }) => `Stored ${id}.`)
 			},

@@ -48,7 +48,7 @@ export async function askKey({ cli, preset, models, wantsKey }: Inquiry): Promis
 	const secret = await cli.ask.text('Name of the key in the vault?', {
 		fallback: preset.variable,
 		validate: (name) =>
-			looksLikeKey(name)
+			name.startsWith('sk-') || name.length > 64
 				? 'this looks like the key itself; the next question asks for it'
 				: problemWith({ key: { from: 'vault', secret: name } }, cli),
 	})
@@ -80,8 +80,4 @@ export async function typeKey({ ask }: Cli, secret: string): Promise<KeyPlace> {
 export function keyNow({ cli, answers: { key } }: Inquiry): string | undefined {
 	if (key?.from === 'env') return cli.env[key.variable]
 	return key?.from === 'vault' ? key.value : undefined
-}
-
-function looksLikeKey(name: string): boolean {
-	return name.startsWith('sk-') || name.length > 64
 }

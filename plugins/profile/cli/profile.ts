@@ -30,7 +30,7 @@ Examples:
 			},
 			async run(cli, { agent, text: words, expect }: { agent: string; text: string[]; expect?: number }) {
 				const content = (await textOf(cli, words)).trimEnd()
-				const body = { content, ...(expect !== undefined && { expected_version: expect }) }
+				const body = { content, expected_version: expect }
 				const written = await cli.api.request<Profile>('PUT', path`/v1/agents/${agent}/profile`, body)
 				cli.out.answer(written, ({ version }) => `Version ${version}.`)
 			},

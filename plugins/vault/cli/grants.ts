@@ -49,7 +49,7 @@ Examples:
 				{ agent, secret, ...options }: { agent: string; secret: string; reveal?: boolean; host?: string[] },
 			) {
 				const { reveal = false, host: hosts } = options
-				const body = { agent_id: agent, secret_id: secret, reveal, ...(hosts && { hosts }) }
+				const body = { agent_id: agent, secret_id: secret, reveal, hosts }
 				const grant = await cli.api.request<Grant>('POST', '/v1/vault/grants', body)
 				cli.out.answer(grant, () => {
 					if (reveal) return `${agent} may read ${secret}, and its model sees the value.`
