@@ -4,6 +4,7 @@
  * signature have a separate limit.
  */
 import { tryLater } from '../shared/try-later.ts'
+import { FairQueue } from '../../core/util/fair-queue.ts'
 import { openBuckets } from '../../core/util/token-buckets.ts'
 import type { WebhookSettings } from './contract.ts'
 
@@ -14,13 +15,14 @@ export interface Admission {
 	leave(): void
 }
 
-interface DeliveryQueue {
+/** The deliveries of one webhook. */
+interface Deliveries {
 	/** By the monotonic clock, in milliseconds. A minute begins with its first delivery. */
 	minuteEnds: number
 	/** Deliveries of this minute, queued ones included. */
 	count: number
+	/** Of concurrent deliveries. */
 	slots: Set<number>
-	waiting: { bytes: number; admit: (admission: Admission) => void }[]
 }
 
 const MINUTE_MS = 60_000
@@ -30,8 +32,8 @@ const BURST_FACTOR = 5
 /** Memory limit of all queued deliveries. Each counts its body and an overhead. */
 const QUEUE_BYTES = 64 * 1024 * 1024
 const OVERHEAD_BYTES = 4096
-/** Above this number of queues, idle ones are deleted once a minute. */
-const QUEUE_LIMIT = 4_096
+/** Above this number of webhooks, idle ones are forgotten once a minute. */
+const WEBHOOKS_LIMIT = 4_096
 
 /** `id` in both methods: the webhook's. Both throw `rate_limited` or `unavailable`, with `retry-after`. */
 export function openGate(
@@ -41,37 +43,37 @@ export function openGate(
 ) {
 	const { per_minute, max_concurrent, max_concurrent_per_webhook } = limits
 	const requests = openBuckets({ at_once: BURST_FACTOR * per_minute, per_minute: REQUESTS_FACTOR * per_minute }, clock)
-	const queues = new Map<string, DeliveryQueue>()
-	/** Queues with waiting deliveries, in the order in which they get free slots. */
-	const waitingQueues = new Set<DeliveryQueue>()
+	const webhooks = new Map<string, Deliveries>()
+	/** By webhook; they take turns, so that one webhook's long queue does not delay the others. */
+	const queue = new FairQueue<{ bytes: number; admit: () => void }>()
 	let queuedBytes = 0
 	let active = 0
 	let sweepAt = 0
 
 	const sweep = (now: number): void => {
 		sweepAt = now + MINUTE_MS
-		for (const [key, queue] of queues)
-			if (queue.slots.size + queue.waiting.length === 0 && queue.minuteEnds <= now) queues.delete(key)
+		for (const [id, { slots, minuteEnds }] of webhooks)
+			if (slots.size + queue.sizeOf(id) === 0 && minuteEnds <= now) webhooks.delete(id)
 	}
-	const queueOf = (id: string, now: number): DeliveryQueue => {
-		if (queues.size > QUEUE_LIMIT && sweepAt <= now) sweep(now)
-		const queue = queues.get(id) ?? { minuteEnds: 0, count: 0, slots: new Set(), waiting: [] }
-		queues.set(id, queue)
-		if (queue.minuteEnds <= now) Object.assign(queue, { minuteEnds: now + MINUTE_MS, count: 0 })
-		return queue
+	const deliveriesOf = (id: string, now: number): Deliveries => {
+		if (webhooks.size > WEBHOOKS_LIMIT && sweepAt <= now) sweep(now)
+		const deliveries = webhooks.get(id) ?? { minuteEnds: 0, count: 0, slots: new Set() }
+		webhooks.set(id, deliveries)
+		if (deliveries.minuteEnds <= now) Object.assign(deliveries, { minuteEnds: now + MINUTE_MS, count: 0 })
+		return deliveries
 	}
-	const checkMinute = ({ count, minuteEnds }: DeliveryQueue, now: number): void => {
+	const checkMinute = ({ count, minuteEnds }: Deliveries, now: number): void => {
 		if (count < per_minute) return
 		const message = `this webhook accepts ${per_minute} deliveries a minute (webhooks.per_minute)`
 		throw tryLater('rate_limited', message, (minuteEnds - now) / 1000)
 	}
-	const hasSlot = ({ slots }: DeliveryQueue): boolean =>
-		active < max_concurrent && slots.size < max_concurrent_per_webhook
+	const hasSlot = (id: string): boolean =>
+		active < max_concurrent && (webhooks.get(id)?.slots.size ?? 0) < max_concurrent_per_webhook
 
-	const admitTo = (queue: DeliveryQueue): Admission => {
+	const admit = ({ slots }: Deliveries): Admission => {
 		let slot = 0
-		while (queue.slots.has(slot)) slot++
-		queue.slots.add(slot)
+		while (slots.has(slot)) slot++
+		slots.add(slot)
 		active++
 		let isActive = true
 		return {
@@ -79,22 +81,12 @@ export function openGate(
 			leave() {
 				if (!isActive) return // another delivery may already have the slot
 				isActive = false
-				queue.slots.delete(slot)
+				slots.delete(slot)
 				active--
-				admitNext()
+				const next = queue.next(hasSlot)
+				queuedBytes -= next?.bytes ?? 0
+				next?.admit()
 			},
-		}
-	}
-	/** Round robin, so that one webhook's long queue does not delay the others. */
-	const admitNext = (): void => {
-		for (const queue of waitingQueues) {
-			if (!hasSlot(queue)) continue
-			waitingQueues.delete(queue)
-			const next = queue.waiting.shift()
-			if (queue.waiting.length > 0) waitingQueues.add(queue)
-			if (!next) continue
-			queuedBytes -= next.bytes
-			return next.admit(admitTo(queue))
 		}
 	}
 
@@ -102,7 +94,7 @@ export function openGate(
 		/** Call it before reading the body. */
 		check(id: string): void {
 			const now = clock()
-			checkMinute(queueOf(id, now), now)
+			checkMinute(deliveriesOf(id, now), now)
 			const ms = requests.take(id)
 			if (ms === 0) return
 			const message = `this webhook receives too many requests without a valid signature; it reads ${REQUESTS_FACTOR * per_minute} a minute`
@@ -112,21 +104,18 @@ export function openGate(
 		async enter(id: string, bytes: number): Promise<Admission> {
 			requests.release(id)
 			const now = clock()
-			const queue = queueOf(id, now)
-			checkMinute(queue, now)
-			if (queue.waiting.length === 0 && hasSlot(queue)) {
-				queue.count++
-				return admitTo(queue)
+			const deliveries = deliveriesOf(id, now)
+			checkMinute(deliveries, now)
+			if (queue.sizeOf(id) === 0 && hasSlot(id)) {
+				deliveries.count++
+				return admit(deliveries)
 			}
 			const cost = bytes + OVERHEAD_BYTES
 			if (queuedBytes + cost > queueBytes)
 				throw tryLater('unavailable', 'too many deliveries are waiting; send this one again later', 1)
-			queue.count++
+			deliveries.count++
 			queuedBytes += cost
-			const { promise, resolve } = Promise.withResolvers<Admission>()
-			queue.waiting.push({ bytes: cost, admit: resolve })
-			waitingQueues.add(queue)
-			return promise
+			return new Promise((resolve) => queue.add(id, { bytes: cost, admit: () => resolve(admit(deliveries)) }))
 		},
 	}
 }
