@@ -12,17 +12,6 @@ import { schemes } from './schemes.ts'
 
 export type WebhookSecrets = ReturnType<typeof secretsOf>
 
-interface NewSecret extends Pick<WebhookRecord, 'id' | 'slug' | 'scheme'> {
-	/** Set if the sender created it. */
-	secret?: string
-}
-
-interface NewCredentials {
-	secret: string
-	/** The part that the record stores. */
-	sealed: Pick<WebhookRecord, 'token' | 'token_hash' | 'secret'>
-}
-
 /** Of a token and of a secret. The secret is hexadecimal, so that no tool mistakes it for an option or for base64. */
 const BYTES = 32
 export const TOKEN = /^[A-Za-z0-9_-]{43}$/
@@ -48,24 +37,30 @@ export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings
 	const textOf = (uid: string, { id, token_hash, secret }: WebhookRecord): Promise<string> =>
 		use('vault').unseal(secret, sealContext(uid, id, token_hash))
 
+	/** Seals a secret of a webhook, for its record, and has it redacted. Throws `invalid_request`, `vault_locked`. */
+	const seal = async (
+		agent: AgentRef,
+		{ id, slug, scheme, token_hash }: Pick<WebhookRecord, 'id' | 'slug' | 'scheme' | 'token_hash'>,
+		secret: string,
+	): Promise<Uint8Array> => {
+		keyBytes(scheme, secret)
+		const sealed = await use('vault').seal(secret, sealContext(agent.uid, id, token_hash))
+		redact(agent, id, slug, secret)
+		return sealed
+	}
+
 	return {
-		/** A new token and secret for the webhook of this id. Throws `vault_locked`. */
-		async make(agent: AgentRef, { id, slug, scheme, secret: given }: NewSecret): Promise<NewCredentials> {
-			if (given !== undefined) keyBytes(scheme, given)
-			const secret = given ?? newSecret(scheme)
+		/** A new token and secret for this webhook, unless its sender made the `secret`. Throws as `seal` does. */
+		async make(
+			agent: AgentRef,
+			{ secret, ...webhook }: Pick<WebhookRecord, 'id' | 'slug' | 'scheme'> & { secret?: string },
+		): Promise<{ secret: string; sealed: Pick<WebhookRecord, 'token' | 'token_hash' | 'secret'> }> {
+			secret ??= newSecret(webhook.scheme)
 			const token = randomText(BYTES)
 			const token_hash = sha256(token)
-			const sealed = await use('vault').seal(secret, sealContext(agent.uid, id, token_hash))
-			redact(agent, id, slug, secret)
-			return { secret, sealed: { token, token_hash, secret: sealed } }
+			return { secret, sealed: { token, token_hash, secret: await seal(agent, { ...webhook, token_hash }, secret) } }
 		},
-		/** Seals another secret of a webhook, for its record. Throws `invalid_request`, `vault_locked`. */
-		async seal(agent: AgentRef, { id, slug, scheme, token_hash }: WebhookRecord, secret: string): Promise<Uint8Array> {
-			keyBytes(scheme, secret)
-			const sealed = await use('vault').seal(secret, sealContext(agent.uid, id, token_hash))
-			redact(agent, id, slug, secret)
-			return sealed
-		},
+		seal,
 		textOf,
 		/** The secret as a key for signatures; cached. */
 		async keyOf(uid: string, webhook: WebhookRecord): Promise<KeyObject> {

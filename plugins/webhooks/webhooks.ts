@@ -1,24 +1,25 @@
 /** The service: registers, rotates, lists and removes webhooks. */
 import { defined } from '../../core/util/defined.ts'
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import { change } from '../../core/store/change.ts'
+import { change, changeRecord } from '../../core/store/change.ts'
 import type { Entry, Store } from '../../core/store/ports.ts'
 import { namesOfOthers } from '../shared/names-of-others.ts'
 import type { GivenWebhook, Repeatable, Webhook, Webhooks, WebhookSettings } from './contract.ts'
 import { deliveriesOf, totalsOf } from './delivery-log.ts'
-import { addRecord, removeRecord } from './ledger.ts'
 import { keys, sha256 } from './records.ts'
-import type { Pointer, WebhookRecord } from './records.ts'
+import type { Pointer, WebhookCount, WebhookRecord } from './records.ts'
 import { secretId } from './secrets.ts'
 import type { WebhookSecrets } from './secrets.ts'
 
 /** The form of a webhook's slug. */
 export const SLUG = /^[a-z0-9_-]{1,64}$/
 export const SLUG_RULE = 'must be 1 to 64 of a-z 0-9 - _'
+
+const none: WebhookCount = { count: 0 }
 
 export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecrets): Webhooks {
 	const { store, config, gateway, emit, use } = ctx
@@ -55,12 +56,12 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 					'the field custom is required with the scheme custom, and allowed only with it',
 				)
 			const made_by = call ? sha256(call.key) : null
-			const isRepeated = (record: WebhookRecord): boolean => made_by !== null && record.made_by === made_by
-			const earlier = await store.get<WebhookRecord>(keys.webhook(agent.uid, slug))
-			if (earlier && !isRepeated(earlier.value)) throw taken(agent, slug)
+			const key = keys.webhook(agent.uid, slug)
+			const earlier = (await store.get<WebhookRecord>(key))?.value
 			if (earlier) {
+				if (made_by === null || earlier.made_by !== made_by) throw taken(agent, slug)
 				await announce(agent, 'webhook.registered', slug, call)
-				return repeated(agent, earlier.value)
+				return repeated(agent, earlier)
 			}
 			const destination = await use('runs').destination(agent, deliver, call?.run_id)
 			secrets.mustHaveRoom()
@@ -77,13 +78,17 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 			}
 			try {
 				await storePointer(agent, id, slug, record.token_hash)
-				await addRecord(store, agent, record, config.max_per_agent)
+				await changeRecord<WebhookCount>(store, keys.ledger(agent.uid), async ({ count } = none) => {
+					if (await store.get(key)) throw taken(agent, slug)
+					if (count < config.max_per_agent)
+						return { next: { count: count + 1 }, ops: [{ key, value: record, expect: null }], result: undefined }
+					const limit = `agent "${agent.name}" has ${count} webhooks, which is the limit (webhooks.max_per_agent)`
+					throw new Fault('conflict', `${limit}; delete one first`)
+				})
 			} catch (error) {
 				secrets.retire(id)
 				await store.delete(keys.pointer(record.token_hash))
-				throw isFault(error, 'conflict') && (await store.get(keys.webhook(agent.uid, slug)))
-					? taken(agent, slug)
-					: error
+				throw error
 			}
 			await announce(agent, 'webhook.registered', slug, call)
 			return withUrl(record, made.secret)
@@ -131,7 +136,14 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
 		},
 		async remove(agent, slug) {
-			const { id, token_hash } = await removeRecord(store, agent, () => findWebhook(store, agent, slug))
+			const { id, token_hash } = await changeRecord<WebhookCount, WebhookRecord>(
+				store,
+				keys.ledger(agent.uid),
+				async ({ count } = none) => {
+					const { key, value, rev } = await findWebhook(store, agent, slug)
+					return { next: { count: count - 1 }, ops: [{ key, value: undefined, expect: rev }], result: value }
+				},
+			)
 			secrets.retire(id)
 			// Renews the pointer's time, so that maintenance waits for deliveries in flight.
 			await storePointer(agent, id, slug, token_hash)
