@@ -38,6 +38,13 @@ export interface RecordRange {
 	reverse?: boolean
 }
 
+/** The writes that add these fields to the records that lack one of them. */
+export function addFields(entries: readonly Entry<unknown>[], fields: object): Op[] {
+	return (entries as Entry<object>[]).flatMap(({ key, value, rev }): Op[] =>
+		Object.keys(fields).every((name) => name in value) ? [] : [{ key, value: { ...fields, ...value }, expect: rev }],
+	)
+}
+
 /** The records under these parts of the scope of each agent that is not being deleted. */
 export async function* ofEachAgent(
 	store: Reader,

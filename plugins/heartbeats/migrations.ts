@@ -1,5 +1,4 @@
-import type { Entry, Op } from '../../core/store/ports.ts'
-import { ofEachAgent } from '../../core/upgrade/migration.ts'
+import { addFields, ofEachAgent } from '../../core/upgrade/migration.ts'
 import type { Migration } from '../../core/upgrade/migration.ts'
 import type { HeartbeatRecord } from './records.ts'
 
@@ -11,12 +10,7 @@ const wholeRecords: Migration = {
 	about: 'heartbeats',
 	format: 2,
 	places: (store) => ofEachAgent(store, ['heartbeat']),
-	convert: (entries) =>
-		(entries as Entry<object>[]).flatMap(({ key, value, rev }): Op[] =>
-			Object.keys(DEFAULTS).every((name) => name in value)
-				? []
-				: [{ key, value: { ...DEFAULTS, ...value }, expect: rev }],
-		),
+	convert: (entries) => addFields(entries, DEFAULTS),
 }
 
 export default [wholeRecords]
