@@ -7,7 +7,7 @@ import { deliver } from './dialogue/deliver.ts'
 import { destinationsOf } from './dialogue/destinations.ts'
 import { followRuns } from './dialogue/followed.ts'
 import type { FollowedRun } from './dialogue/followed.ts'
-import { receive, reportReceived } from './dialogue/intake.ts'
+import { receive } from './dialogue/intake.ts'
 import { chatKey, openChatQueues } from './dialogue/chat-queues.ts'
 import { openPlatforms } from './dialogue/platforms.ts'
 import { openMarks } from './dialogue/marks.ts'
@@ -19,7 +19,7 @@ import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
 import { openReply } from './dialogue/reply.ts'
 import { sayIn } from './dialogue/say.ts'
-import { reportUndelivered } from './dialogue/report.ts'
+import { reportReceived, reportUnsent } from './dialogue/report.ts'
 import { openSessions } from './dialogue/sessions.ts'
 import { texts } from './dialogue/texts.ts'
 import type { Dialogue } from './parts.ts'
@@ -45,7 +45,8 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const runs = followRuns(ctx, {
 		due: (run) => queueDelivery(run),
 		started({ reply }) {
-			for (const id of [...(reply.merged ?? []), reply.reply_to]) if (id !== undefined) reportReceived(ctx, reply, id)
+			for (const id of [...(reply.merged ?? []), reply.reply_to])
+				if (id !== undefined) void reportReceived(ctx, reply, id)
 		},
 		working: () => presence.wake(),
 	})
@@ -184,7 +185,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			platforms.forget(channel_id)
 			for (const { reply } of runs.all()) {
 				if (reply.channel_id !== channel_id) continue
-				if (reply.unasked) await reportUndelivered(ctx, reply, 'deleted', 'the channel was deleted')
+				if (reply.unasked) await reportUnsent(ctx, reply, 'deleted', 'the channel was deleted')
 				runs.forget(reply.run_id)
 			}
 			pending.forget({ channel_id })

@@ -6,7 +6,7 @@ import type { FollowedRun } from './followed.ts'
 import type { Reply } from './records.ts'
 import { boundTo } from './place.ts'
 import { Gone, openReply } from './reply.ts'
-import { reportUndelivered } from './report.ts'
+import { reportUnsent } from './report.ts'
 import { sendDue } from './send-due.ts'
 import type { DueText } from './send-due.ts'
 import { closeFence } from './split.ts'
@@ -37,7 +37,7 @@ export async function deliver(deps: DialogueDeps, run: FollowedRun): Promise<boo
 				// Bindings may have changed while the run executed, or its channel was not connected.
 				const bound = await boundTo(deps, { uid: record.value.agent_uid }, record.value)
 				if (!bound) {
-					await reportUndelivered(ctx, record.value, 'unbound', 'the chat is no longer bound to the agent')
+					await reportUnsent(ctx, record.value, 'unbound', 'the chat is no longer bound to the agent')
 					await removeFromConversation(ctx, record.value)
 					await record.remove()
 					return true

@@ -12,7 +12,7 @@ import { commandIn, compactText, contextText, modelText, usageText } from './com
 import type { Command } from './commands.ts'
 import type { FollowedRun } from './followed.ts'
 import type { Notices } from './notices.ts'
-import type { Reply } from './records.ts'
+import { reportReceived } from './report.ts'
 import { texts } from './texts.ts'
 
 export interface IntakeDeps extends AcceptDeps {
@@ -141,7 +141,7 @@ async function answerQuestion(
 	}
 	run.question = null
 	await marks.accepted(channel.id, message)
-	reportReceived(ctx, run.reply, message.id)
+	void reportReceived(ctx, run.reply, message.id)
 	return true
 }
 
@@ -251,17 +251,4 @@ async function stop({ ctx }: IntakeDeps, agent: AgentRef, conversation: string, 
 async function decline({ marks, notices }: IntakeDeps, channel: LiveChannel, message: IncomingMessage, text: string) {
 	await marks.record(channel.id, message)
 	notices.say(channel.id, message.chat, text, message.id)
-}
-
-/** Emits `channel.message_received` in the run that the message started or answered. Call it after the run has started, since the run writes its own first event. */
-export function reportReceived(ctx: IntakeDeps['ctx'], reply: Reply, message_id: string): void {
-	const { run_id, channel_id, chat, agent } = reply
-	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
-	const payload = { channel_id, chat_id: chat.id, ...thread, message_id }
-	const event = { event_type: 'channel.message_received', payload }
-	const emit = async (): Promise<void> => {
-		if (await ctx.use('runs').appendEvents(reply, [event])) return
-		await ctx.emit({ ...event, payload: { ...payload, run_id } }, agent)
-	}
-	emit().catch((error: unknown) => ctx.log.warn({ err: error, run_id }, 'an event of a channel could not be stored'))
 }

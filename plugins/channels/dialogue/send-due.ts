@@ -6,7 +6,7 @@ import { reasonNotToSend, sendFiles } from './send-files.ts'
 import { keys, nonceOf } from './records.ts'
 import type { SendProgress } from './records.ts'
 import type { OpenReply } from './reply.ts'
-import { reportFailure, reportSent } from './report.ts'
+import { reportSent, reportUnsent } from './report.ts'
 import { closeFence } from './split.ts'
 import { texts } from './texts.ts'
 import { transmit } from './transmit.ts'
@@ -47,7 +47,9 @@ export async function sendDue(
 		textSent.failure || !due.files ? textSent : await sendFiles(deps, record, due.files, textSent.progress, due.until)
 	const { ids } = sent.progress
 	if (sent.failure) {
-		await reportFailure(ctx, record.value, sent.failure)
+		const { failure } = sent
+		const message = failure.status === 'refused' ? failure.message : 'the channel was not connected in time'
+		await reportUnsent(ctx, record.value, failure.status, message)
 		await record.change({ saying: null, preview: null })
 	} else if (ids.length > 0) await reportSent(ctx, record.value, ids, earlier !== null)
 	return ids.at(-1)

@@ -5,7 +5,7 @@ import type { Abilities } from '../adapter.ts'
 import { nonceOf } from './records.ts'
 import type { SendProgress, FileProgress } from './records.ts'
 import type { OpenReply } from './reply.ts'
-import { reportError } from './report.ts'
+import { reportUnsent } from './report.ts'
 import { texts } from './texts.ts'
 import { transmit } from './transmit.ts'
 import type { Failure, SendDeps } from './transmit.ts'
@@ -66,7 +66,7 @@ async function sendOne(
 			persist: (upload) => state.store({}, { done: at, upload }),
 		})
 		if (outcome.status !== 'refused') return outcome
-		await reportError(deps.ctx, record.value, 'refused', `${file.name}: ${outcome.message}`)
+		await reportUnsent(deps.ctx, record.value, 'refused', `${file.name}: ${outcome.message}`, 'channel.error')
 		line = namesHidden.text(texts.fileLeft(file, agent, outcome.message))
 		await state.store({ attempt: null }, { done: at, upload: null, line })
 	}
