@@ -5,8 +5,8 @@ import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
 import { adaptersOf } from './adapters.ts'
-import type { Adapter, Adapters } from './adapters.ts'
-import type { ChannelSettings, CommonConfig } from './contract.ts'
+import type { Adapters } from './adapters.ts'
+import type { ChannelSettings } from './contract.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
 import { connecting, openStateEvents } from './state-events.ts'
 import type { ChannelState } from './state-events.ts'
@@ -36,6 +36,8 @@ interface ConnectionEntry {
 	queue: SerialQueue
 	report: (state: ChannelState) => void
 }
+
+type Select = (channel: ChannelRecord) => boolean
 
 /** Limit of queued incoming messages per channel. */
 const WAITING_LIMIT = 1_000
@@ -93,15 +95,10 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		entry.state = state
 		entry.report(state)
 	}
-	const connect = (
-		entry: ConnectionEntry,
-		adapter: Adapter,
-		token: string,
-		live: LiveChannel,
-		settings: string,
-	): void => {
+	const connect = (entry: ConnectionEntry, current: ConnectionSettings, live: LiveChannel): void => {
 		const { record } = entry
-		entry.current = { adapter, token, settings }
+		const { adapter, token } = current
+		entry.current = current
 		entry.supervisor = supervise({
 			channel: live,
 			adapter,
@@ -118,7 +115,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		entry.report(entry.supervisor.state)
 	}
 
-	const reconcileOnce = async (retries: (channel: ChannelRecord) => boolean): Promise<void> => {
+	const reconcileOnce = async (retries: Select): Promise<void> => {
 		dropped.clear()
 		const adapters = adaptersOf(ctx.extensions('channel'))
 		ctx.trouble(adapters.problems.length > 0 ? adapters.problems.join('; ').slice(0, TROUBLE_LIMIT) : null)
@@ -138,34 +135,22 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		const starts: (() => void)[] = []
 		const rows = found
 			.filter(({ record }) => !dropped.has(record.id))
-			.map(({ record, desired }) => {
-				const settings = JSON.stringify(record.config)
-				const current = table.get(record.id)?.current
-				const isKept =
-					current !== undefined &&
-					desired !== undefined &&
-					'token' in desired &&
-					current.adapter === desired.adapter &&
-					current.token === desired.token &&
-					current.settings === settings
-				return { record, desired, settings, isKept }
-			})
+			.map((one) => ({ ...one, isKept: isSame(table.get(one.record.id)?.current, one.desired) }))
 		// If two channels have the same token, the connected one keeps it; otherwise the older one gets it.
-		for (const { record, desired, settings, isKept } of rows.toSorted((a, b) => Number(b.isKept) - Number(a.isKept))) {
+		for (const { record, desired, isKept } of rows.toSorted((a, b) => Number(b.isKept) - Number(a.isKept))) {
 			const entry = entryFor(record)
 			if (!desired) {
 				delete entry.live
 				disconnect(entry, disabled(record.type))
 				continue
 			}
-			const { adapter } = desired
 			if (isKept && 'token' in desired) {
 				holders.set(claimOf(record.type, desired.token), record.id)
 				if (retries(record)) entry.supervisor?.retryRefused()
 				continue
 			}
 			void stop(entry)
-			const live = liveOf(entry, adapter, desired.config)
+			const live = liveOf(entry, desired)
 			entry.live = live
 			if ('blocked' in desired) {
 				disconnect(entry, blocked(desired.blocked))
@@ -178,34 +163,33 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 				continue
 			}
 			holders.set(claim, record.id)
-			starts.push(() => connect(entry, adapter, desired.token, live, settings))
+			starts.push(() => connect(entry, desired, live))
 		}
 		for (const start of starts) start()
 	}
 
-	let isBusy = false
-	let requests: { retries?: (channel: ChannelRecord) => boolean; done: () => void }[] = []
-	const reconcileRequests = async (): Promise<void> => {
-		isBusy = true
-		while (requests.length > 0) {
-			const current = requests
-			requests = []
-			try {
-				if (!signal.aborted) await reconcileOnce((channel) => current.some(({ retries }) => retries?.(channel)))
-			} catch (error) {
-				if (!signal.aborted)
-					log.error({ err: error }, 'the connections of channels could not be updated; this will be retried')
-				reconcileLater()
-			}
-			for (const { done } of current) done()
+	const queue = openSerialQueue()
+	/** The next reconciliation, for all requests until it begins. */
+	let next: { retries: Select[]; done: Promise<void> } | undefined
+	const reconcileNext = async (retries: readonly Select[]): Promise<void> => {
+		next = undefined
+		if (signal.aborted) return
+		try {
+			await reconcileOnce((channel) => retries.some((isSelected) => isSelected(channel)))
+		} catch (error) {
+			if (signal.aborted) return
+			log.error({ err: error }, 'the connections of channels could not be updated; this will be retried')
+			reconcileLater()
 		}
-		isBusy = false
 	}
-	const reconcile = (retries?: (channel: ChannelRecord) => boolean): Promise<void> =>
-		new Promise((done) => {
-			requests.push({ ...(retries && { retries }), done })
-			if (!isBusy) void reconcileRequests()
-		})
+	const reconcile = (retries: Select = () => false): Promise<void> => {
+		if (next) next.retries.push(retries)
+		else {
+			const all = [retries]
+			next = { retries: all, done: queue.run(() => reconcileNext(all)) }
+		}
+		return next.done
+	}
 	/** For changes without an event, such as a disk that is no longer full. */
 	function reconcileLater(): void {
 		clearTimeout(later)
@@ -248,8 +232,12 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 	}
 }
 
-function liveOf(entry: ConnectionEntry, { type, label, can }: Adapter, config: CommonConfig): LiveChannel {
+function liveOf(
+	entry: ConnectionEntry,
+	{ adapter, config }: Pick<DesiredConnection, 'adapter' | 'config'>,
+): LiveChannel {
 	const { id, heard_since } = entry.record
+	const { type, label, can } = adapter
 	const live: LiveChannel = {
 		id,
 		...(heard_since !== undefined && { heard_since }),
@@ -260,6 +248,12 @@ function liveOf(entry: ConnectionEntry, { type, label, can }: Adapter, config: C
 		connection: () => (entry.live === live ? entry.supervisor?.connection() : undefined),
 	}
 	return live
+}
+
+function isSame(current: ConnectionSettings | undefined, desired: DesiredConnection | undefined): boolean {
+	if (!current || !desired || !('token' in desired)) return false
+	const { adapter, token, settings } = desired
+	return current.adapter === adapter && current.token === token && current.settings === settings
 }
 
 function claimOf(type: string, token: string): string {

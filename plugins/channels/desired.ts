@@ -7,19 +7,21 @@ import type { Adapter, Adapters } from './adapters.ts'
 import type { ChannelSettings } from './contract.ts'
 import type { ChannelRecord } from './directory.ts'
 
-export type DesiredConnection = { adapter: Adapter; config: Record<string, unknown> } & (
-	| { token: string }
-	/** `isTemporary`: the reason may disappear without an event, so check again later. */
-	| { blocked: string; isTemporary: boolean }
-)
-
-/** What a connection was opened with. */
-export interface ConnectionSettings {
+interface ValidChannel {
 	adapter: Adapter
-	token: string
-	/** The config as JSON. */
+	/** Validated, with defaults. */
+	config: Record<string, unknown>
+	/** The stored config as JSON. */
 	settings: string
 }
+
+/** What a connection is opened with. */
+export interface ConnectionSettings extends ValidChannel {
+	token: string
+}
+
+/** `isTemporary`: the reason may disappear without an event, so check again later. */
+export type DesiredConnection = ConnectionSettings | (ValidChannel & { blocked: string; isTemporary: boolean })
 
 /** Problems that only a change can fix. An event reports that change. */
 const permanent = ['not_found', 'forbidden', 'vault_locked', 'store_damaged'] as const
@@ -34,12 +36,13 @@ export function desiredIn(
 	return async (record) => {
 		const adapter = adapters.all.get(record.type)
 		if (!adapter) return undefined
+		const settings = JSON.stringify(record.config)
 		const checked = adapter.check(record.config)
 		if ('errors' in checked) {
 			const blocked = checked.errors.map(({ message }) => message).join('; ')
-			return { adapter, config: record.config, blocked, isTemporary: false }
+			return { adapter, config: record.config, settings, blocked, isTemporary: false }
 		}
-		const about = { adapter, config: checked.config }
+		const about = { adapter, config: checked.config, settings }
 		try {
 			const vault = use('vault')
 			if (!record.trusted) await checkAccess(record, adapter, await (listing ??= vault.secrets.list()), config)

@@ -29,6 +29,11 @@ export function openLink(options: LinkOptions): { link: Link; end(): void } {
 		if (signal.aborted)
 			throw new Fault('channel_unavailable', 'this connection has ended: leave the message with the platform')
 	}
+	const inOrder = (accept: () => Promise<void>): Promise<void> =>
+		queue.run(() => {
+			check()
+			return accept()
+		})
 	const receive = async (given: unknown): Promise<void> => {
 		check()
 		let message
@@ -38,19 +43,12 @@ export function openLink(options: LinkOptions): { link: Link; end(): void } {
 			// It would be invalid again, and must not block later messages.
 			return options.skipped(messageOf(error))
 		}
-		await queue.run(async () => {
-			check()
-			await dialogue.receive(channel, message)
-		})
+		await inOrder(() => dialogue.receive(channel, message))
 	}
-
 	const advance = async (cursor: unknown): Promise<void> => {
 		check()
 		const position = readCursor(cursor)
-		await queue.run(async () => {
-			check()
-			await dialogue.advance(channel.id, position)
-		})
+		await inOrder(() => dialogue.advance(channel.id, position))
 	}
 
 	return {

@@ -1,5 +1,6 @@
 /** Reports state changes of a connection as events, rate-limited. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import { openBuckets } from '../../core/util/token-buckets.ts'
 import type { ConnectionState } from './contract.ts'
 
@@ -15,7 +16,7 @@ export type StateEventType = 'channel.connected' | 'channel.disconnected' | 'cha
 
 /** Rate limit of events: a burst of 30, then one every five seconds. */
 const EVENTS = { at_once: 30, per_minute: 12 }
-/** If more states are queued, only the newest is reported. */
+/** Of more queued states, only the newest is reported. */
 const WAITING_LIMIT = 32
 
 /**
@@ -33,8 +34,8 @@ export function openStateEvents(
 	let up = false
 	let error: string | null = null
 	const events = openBuckets(EVENTS)
-	let waiting: ChannelState[] = []
-	let busy = false
+	const queue = openSerialQueue()
+	let newest = connecting
 
 	const turn = async (): Promise<void> => {
 		for (let ms; (ms = events.take('')) > 0;) await pause(ms, undefined, { signal, ref: false })
@@ -57,19 +58,12 @@ export function openStateEvents(
 		await emit('channel.error', { error: next.last_error }, next)
 		error = next.last_error
 	}
-	const reportAll = async (): Promise<void> => {
-		busy = true
-		try {
-			for (let next = waiting.shift(); next && !signal.aborted; next = waiting.shift()) await report(next)
-		} catch {
-			// aborted while it waited
-		} finally {
-			busy = false
-		}
-	}
 	return (state) => {
-		if (waiting.length >= WAITING_LIMIT) waiting = []
-		waiting.push(state)
-		if (!busy) void reportAll()
+		newest = state
+		if (queue.length >= WAITING_LIMIT) return // the last one in the queue reports the newest state
+		const work = async (): Promise<void> => {
+			if (!signal.aborted) await report(queue.length === 1 ? newest : state)
+		}
+		queue.run(work).catch(() => {}) // aborted while it waited
 	}
 }
