@@ -3,19 +3,14 @@ import Joi from 'joi'
 import type { FieldError } from '../../core/errors.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Extension } from '../../core/plugin.ts'
-import type { Abilities, ChannelAdapter } from './adapter.ts'
+import type { ChannelAdapter } from './adapter.ts'
 import { commonConfigOf, webSchemes } from './schemas.ts'
 
-export interface Adapter {
-	readonly type: string
-	/** Other names for the type in requests. */
-	readonly aliases: readonly string[]
-	readonly label: string
-	readonly can: Abilities
-	/** Keys of `config` that callers without the scope `*` may set. */
+/** A valid `ChannelAdapter`. */
+export interface Adapter extends Readonly<
+	Required<Pick<ChannelAdapter, 'type' | 'aliases' | 'label' | 'can' | 'schemes'>>
+> {
 	readonly unguarded: ReadonlySet<string>
-	/** Accepted schemes of addresses, without the colon. */
-	readonly schemes: readonly string[]
 	/** The plugin's own object. */
 	readonly adapter: ChannelAdapter
 	/** Runs calls of the adapter and its connections, so that uncaught errors are attributed to its plugin. */
@@ -87,10 +82,9 @@ export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapter
 			problems.push(`plugin "${extension.plugin}" adds a channel that cannot be used: ${found}`)
 		else all.set(found.type, found)
 	}
-	const aliases = new Map<string, Adapter>()
-	for (const adapter of all.values())
-		for (const alias of adapter.aliases) if (!aliases.has(alias)) aliases.set(alias, adapter)
-	return { all, problems, find: (type) => all.get(type) ?? aliases.get(type) }
+	const find = (type: string): Adapter | undefined =>
+		all.get(type) ?? all.values().find(({ aliases }) => aliases.includes(type))
+	return { all, problems, find }
 }
 
 /** The problem with the adapter of `extension`, including conflicts with earlier `extensions`; null if it is valid. */
@@ -105,20 +99,13 @@ export function adapterProblem(
 
 /** The adapter, or the problem with it. `before`: adapters that take precedence. */
 function adapterOf({ value, run }: Extension<'channel'>, before: Iterable<Adapter>): Adapter | string {
-	const found = cachedAdapter(value, run)
+	if (typeof value !== 'object' || value === null) return 'it is not an object'
+	// The same adapter for the same object: a connection is kept only while its adapter stays the same.
+	const found = cache.get(value) ?? parseAdapter(value, run)
+	cache.set(value, found)
 	if (typeof found === 'string') return found
 	const isTaken = [...before].some(({ type, aliases }) => type === found.type || aliases.includes(found.type))
 	return isTaken ? `another channel has the type or alias ${found.type}` : found
-}
-
-/** Returns the same adapter for the same object: a connection is kept only while its adapter stays the same. */
-function cachedAdapter(value: unknown, run: Adapter['run']): Adapter | string {
-	if (typeof value !== 'object' || value === null) return 'it is not an object'
-	const cached = cache.get(value)
-	if (cached !== undefined) return cached
-	const found = parseAdapter(value as ChannelAdapter, run)
-	cache.set(value, found)
-	return found
 }
 
 function parseAdapter(adapter: ChannelAdapter, run: Adapter['run']): Adapter | string {

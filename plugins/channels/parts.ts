@@ -3,16 +3,12 @@
  * receives and sends messages.
  */
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Abilities, ChatRef, Connection, IncomingMessage, KnownChat } from './adapter.ts'
+import type { ChannelAdapter, ChatRef, Connection, IncomingMessage, KnownChat } from './adapter.ts'
 import type { Channels, CommonConfig } from './contract.ts'
 
 /** A channel as the dialogue sees it. */
-export interface LiveChannel {
+export interface LiveChannel extends Readonly<Pick<ChannelAdapter, 'type' | 'label' | 'can'>> {
 	readonly id: string
-	readonly type: string
-	/** Name of the platform, for people. */
-	readonly label: string
-	readonly can: Abilities
 	readonly config: CommonConfig
 	/** When the rules about which messages are answered last changed, ISO 8601. They do not apply to earlier messages. */
 	readonly heard_since?: string
