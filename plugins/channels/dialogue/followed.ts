@@ -72,7 +72,6 @@ const DRAFT_LIMIT = 16 * 1024
 export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHooks) {
 	const runs = new Map<string, FollowedRun & { stop(): void }>()
 	const chats = new Map<string, Set<FollowedRun>>()
-	const working = new Set<FollowedRun>()
 	const counts = new Counts()
 	ctx.defer(() => {
 		for (const { stop } of runs.values()) stop()
@@ -80,8 +79,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 
 	const setWorking = (run: FollowedRun, isWorking: boolean): void => {
 		run.working = isWorking && !run.reply.unasked
-		if (!run.working) return void working.delete(run)
-		working.add(run)
+		if (!run.working) return
 		run.since = performance.now()
 		run.draft = ''
 		run.progress = openProgress()
@@ -176,7 +174,6 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		if (!run) return
 		run.stop()
 		runs.delete(run_id)
-		working.delete(run)
 		ended(run)
 		const { agent_uid, channel_id, chat } = run.reply
 		const place = keyOf(agent_uid, channel_id, chat)
@@ -221,7 +218,6 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		},
 		forget,
 		all: (): Iterable<FollowedRun> => runs.values(),
-		working: (): Iterable<FollowedRun> => working,
 		/** The runs of an agent in a chat or thread, oldest first. */
 		inChat: (uid: string, channel_id: string, chat: ChatRef): FollowedRun[] => [
 			...(chats.get(keyOf(uid, channel_id, chat)) ?? []),

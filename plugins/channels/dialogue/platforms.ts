@@ -26,19 +26,16 @@ const OPTIONAL_CALL_MS = 5_000
 const DELETED_LIMIT = 1_000
 
 export function openPlatforms(registry: Registry, signal: AbortSignal) {
-	const waiting = new Map<string, Set<(isConnected: boolean) => void>>()
+	const waiting = new Map<string, Set<() => void>>()
 	/** Deleted channels. Ids are never reused, so the oldest can be dropped. */
 	const deleted = new BoundedMap<string, true>(DELETED_LIMIT)
 	/** Limits the concurrent calls of each channel. */
 	const slots = new Map<string, Semaphore>()
 	const optionalCalls = new Counts()
 
-	const notify = (channel_id: string, isConnected: boolean): void => {
-		const all = waiting.get(channel_id)
-		waiting.delete(channel_id)
-		for (const wake of all ?? []) wake(isConnected)
+	const notify = (channel_id: string): void => {
+		for (const wake of waiting.get(channel_id) ?? []) wake()
 	}
-
 	const now = (channel_id: string): ConnectedChannel | undefined => {
 		const channel = registry.channel(channel_id)
 		const connection = channel?.connection()
@@ -54,7 +51,7 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 				if (Date.now() >= until || deleted.has(channel_id)) return undefined
 				const found = now(channel_id)
 				if (found) return found
-				if (!(await waitForConnection(channel_id, until))) return undefined
+				await waitForChange(channel_id, until)
 			}
 		},
 		/** Makes a call, within the limit of concurrent calls of the channel. Throws after 60 s; then the outcome is unknown. */
@@ -78,27 +75,26 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 			return within(OPTIONAL_CALL_MS, 'the platform', make()).finally(() => optionalCalls.add(channel_id, -1))
 		},
 		/** The channel is connected or reconnected. */
-		connected: (channel_id: string): void => notify(channel_id, true),
+		connected: notify,
 		/** Ends every wait for a deleted channel. */
 		forget(channel_id: string): void {
 			deleted.set(channel_id, true)
 			slots.delete(channel_id)
-			notify(channel_id, false)
+			notify(channel_id)
 		},
 	}
 
-	/** Returns false after a timeout, or if the channel was deleted. */
-	function waitForConnection(channel_id: string, until: number): Promise<boolean> {
-		const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+	/** Waits until the channel is connected or deleted, until the time, or until the signal aborts. */
+	async function waitForChange(channel_id: string, until: number): Promise<void> {
+		const { promise, resolve } = Promise.withResolvers<void>()
 		const all = waiting.get(channel_id) ?? new Set()
 		waiting.set(channel_id, all.add(resolve))
-		const timer = setTimeout(resolve, Math.min(until - Date.now(), TIMER_LIMIT_MS), false).unref()
-		const removeListener = onAbort(signal, () => reject(signal.reason))
-		return promise.finally(() => {
-			clearTimeout(timer)
-			removeListener()
-			all.delete(resolve)
-			if (all.size === 0 && waiting.get(channel_id) === all) waiting.delete(channel_id)
-		})
+		const timer = setTimeout(resolve, Math.min(until - Date.now(), TIMER_LIMIT_MS)).unref()
+		const removeListener = onAbort(signal, resolve)
+		await promise
+		clearTimeout(timer)
+		removeListener()
+		all.delete(resolve)
+		if (all.size === 0) waiting.delete(channel_id)
 	}
 }

@@ -4,6 +4,7 @@
  */
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
+import { onAbort } from '../../../core/util/on-abort.ts'
 import type { Format, OutgoingMessage } from '../adapter.ts'
 import type { FollowedRun, FollowedRuns } from './followed.ts'
 import { chatKey } from './chat-queues.ts'
@@ -53,12 +54,9 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 	let stopTicking: (() => void) | undefined
 
 	const tick = (): void => {
-		let hasWork = false
-		for (const run of runs.working()) {
-			hasWork = true
-			show(run)
-		}
-		if (hasWork) return
+		const working = [...runs.all()].filter((run) => run.working)
+		for (const run of working) show(run)
+		if (working.length > 0) return
 		stopTicking?.()
 		stopTicking = undefined
 		shown.clear()
@@ -145,13 +143,12 @@ async function preview(
 	const { text } = await nextPart(source, { offset: 0, fence: null }, format)
 	if (text === '' || text === run.shown) return
 	const { markup } = format
-	const nonce = nonceOf(`${run_id} preview`, 0)
 	const message: OutgoingMessage = {
 		chat,
 		...(chat.kind === 'group' && reply_to !== undefined && { reply_to }),
 		text,
 		markup,
-		nonce,
+		nonce: nonceOf(`${run_id} preview`, 0),
 	}
 	if (mode === 'draft') {
 		if (!(await callBriefly(deps, channel.id, async () => connection.draft?.(message), yielding))) return
@@ -160,14 +157,8 @@ async function preview(
 		const record = await openReply(ctx, run.reply)
 		if (!record || record.value.saying || !run.working || !deps.pace.takeNow(channel, chat)) return
 		const { asked, preview } = record.value
-		if (!preview)
-			await sendPreview(
-				deps,
-				connected,
-				record,
-				{ ...message, nonce: nonceOf(`${run_id} preview`, asked.length) },
-				format,
-			)
+		message.nonce = nonceOf(`${run_id} preview`, asked.length)
+		if (!preview) await sendPreview(deps, connected, record, message, format)
 		else if (preview.id !== null) {
 			const { id, nonce } = preview
 			const edit = async (): Promise<void> => {
@@ -192,17 +183,14 @@ async function callBriefly(
 	const call = deps.platforms.optionalCall(channel_id, make)
 	if (!call) return false
 	const { promise, reject } = Promise.withResolvers<never>()
-	let timer: NodeJS.Timeout | undefined
-	const startTimer = (): void => {
-		timer = setTimeout(() => reject(new Error('a message is due in the chat')), YIELD_MS)
-	}
-	yielding.addEventListener('abort', startTimer, { once: true })
+	const removeListener = onAbort(yielding, () => {
+		setTimeout(reject, YIELD_MS, new Error('a message is due in the chat')).unref()
+	})
 	try {
 		await Promise.race([call, promise])
 		return true
 	} finally {
-		yielding.removeEventListener('abort', startTimer)
-		clearTimeout(timer)
+		removeListener()
 		call.catch(() => {})
 	}
 }
