@@ -1,4 +1,4 @@
-import { Client, GatewayIntentBits, Options } from 'discord.js'
+import { Client, Collection, GatewayIntentBits, LimitedCollection } from 'discord.js'
 import type { GuardedFetcher, GuardedInit } from '../../core/fetch/guarded-fetch.ts'
 import { endingStrategy } from './strategy.ts'
 
@@ -28,6 +28,16 @@ const GUILDS_MS = 5_000
 const HANDLED_EVENTS =
 	/^(?:READY|RESUMED|GUILD_(?:CREATE|UPDATE|DELETE|ROLE_[A-Z]+)|(?:CHANNEL|THREAD)_(?:CREATE|UPDATE|DELETE|LIST_SYNC))$/
 
+/** What discord.js requires, and threads. */
+const CACHES = new Set([
+	'GuildManager',
+	'ChannelManager',
+	'GuildChannelManager',
+	'ThreadManager',
+	'RoleManager',
+	'PermissionOverwriteManager',
+])
+
 /**
  * A client of discord.js without caches of users, members and messages, which are not needed and would keep growing. `end` closes it
  * with its timers and sockets, within a few seconds, even if Discord does not respond.
@@ -41,28 +51,7 @@ export function openClient({ api_root, fetcher, message_content, onLeaving }: Cl
 	const client = new Client({
 		intents: [Guilds, GuildMessages, DirectMessages, ...(message_content ? [MessageContent] : [])],
 		waitGuildTimeout: GUILDS_MS,
-		makeCache: Options.cacheWithLimits({
-			ApplicationCommandManager: 0,
-			ApplicationEmojiManager: 0,
-			AutoModerationRuleManager: 0,
-			DMMessageManager: 0,
-			EntitlementManager: 0,
-			GuildBanManager: 0,
-			GuildEmojiManager: 0,
-			GuildInviteManager: 0,
-			GuildMemberManager: 0,
-			GuildMessageManager: 0,
-			GuildScheduledEventManager: 0,
-			GuildStickerManager: 0,
-			MessageManager: 0,
-			PresenceManager: 0,
-			ReactionManager: 0,
-			ReactionUserManager: 0,
-			StageInstanceManager: 0,
-			ThreadMemberManager: 0,
-			UserManager: 0,
-			VoiceStateManager: 0,
-		}),
+		makeCache: ({ name }) => (CACHES.has(name) ? new Collection() : new LimitedCollection({ maxSize: 0 })),
 		rest: {
 			api: api_root.replace(/\/+$/, ''),
 			timeout: UPLOAD_MS,
