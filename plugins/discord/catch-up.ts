@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Routes } from 'discord.js'
-import type { REST } from 'discord.js'
+import type { Client, REST } from 'discord.js'
 import type { KnownChat } from '../channels/adapter.ts'
 import { isGone, isUnauthorized } from './errors.ts'
 import type { DiscordMessage } from './incoming.ts'
@@ -29,6 +29,8 @@ const PAGES = 50
 /** Chats that are read concurrently. Discord allows a bot 50 requests a second, and answers need some of them. */
 const CONCURRENCY = 4
 const RETRY_MS = [1_000, 4_000, 16_000]
+/** Limit of chats that `newcomersOf` returns; the most recently active are kept. */
+const NEWCOMERS = 100
 
 /** Reads all chats. Throws if a chat does not respond, even after a retry, or if a message was not accepted. */
 export async function catchUp(work: CatchUp): Promise<void> {
@@ -93,4 +95,24 @@ async function read(
 			await pause(wait, undefined, { signal })
 		}
 	}
+}
+
+/**
+ * Channels and threads without accepted messages, but with messages newer than the newest accepted one of all chats (`cursor`), or
+ * very recent ones: one of these may be the first question to the bot. Direct chats cannot be found this way.
+ */
+export function newcomersOf(client: Client, known: readonly KnownChat[], cursor: string | null): KnownChat[] {
+	const since = isSnowflake(cursor) ? cursor : snowflakeAt(Date.now())
+	const floor = overlapped(since)
+	const active = new Set(known.map(({ id }) => id))
+	const found: { id: string; newest: string }[] = []
+	for (const channel of client.channels.cache.values()) {
+		const newest = 'lastMessageId' in channel ? channel.lastMessageId : null
+		if (active.has(channel.id) || !isSnowflake(newest) || byAge(newest, floor) <= 0) continue
+		found.push({ id: channel.id, newest })
+	}
+	return found
+		.toSorted((a, b) => byAge(b.newest, a.newest))
+		.slice(0, NEWCOMERS)
+		.map(({ id }) => ({ id, last_id: since, bound_at: new Date(0).toISOString() }))
 }

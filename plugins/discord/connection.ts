@@ -1,22 +1,21 @@
 import { GatewayDispatchEvents } from 'discord.js'
 import { within } from '../../core/util/deadline.ts'
 import { unlessAborted } from '../../core/util/unless-aborted.ts'
-import { fileLoader } from './files.ts'
-import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
-import type { ChatRef, Connection, Link } from '../channels/adapter.ts'
+import { fetcherFor, guardedFetch } from '../../core/fetch/guarded-fetch.ts'
+import type { ChatRef, Connection, Link, LoadOptions } from '../channels/adapter.ts'
 import { openClient, UPLOAD_MS } from './client.ts'
 import { TOKEN } from './config.ts'
 import type { DiscordConfig } from './config.ts'
 import { Closed, errorOf, isUnauthorized } from './errors.ts'
 import { openIntake } from './intake.ts'
 import { outgoingOf } from './outgoing.ts'
-import type { Outgoing, Sender } from './outgoing.ts'
 import { isSnowflake } from './snowflake.ts'
 
 const LOGIN_MS = 45_000
 /** Time for discord.js to restore a connection. After that the gateway reconnects with growing delays, which discord.js lacks. */
 const RECOVER_MS = 30_000
 const CLOSE_MS = 5_000
+const DOWNLOAD_MS = 20_000
 /** Limit of a response. The largest is a page of a hundred messages. */
 const RESPONSE_LIMIT = 8 * 1024 * 1024
 
@@ -96,8 +95,8 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 			recovering = undefined
 			if (isOpen) link.status('connected', warning)
 		})
-	const outgoing = outgoingOf(client)
-	openIntake({ client, link, signal: closing.signal, saw: outgoing.saw, lost })
+	const { saw, sender } = outgoingOf(client, requestsIn(link, lost))
+	openIntake({ client, link, signal: closing.signal, saw, lost })
 
 	try {
 		link.signal.throwIfAborted()
@@ -113,20 +112,20 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 	const bot = client.user
 	return {
 		...(bot && { name: `@${bot.tag}` }),
-		...senderOf(outgoing, link, lost),
-		load: fileLoader(link.config),
+		...sender,
+		load: (url, options) => download(link.config, url, options),
 		close,
 	}
 }
 
-/** `outgoing` with its errors converted to those of an adapter. */
-function senderOf(outgoing: Outgoing, link: Link<DiscordConfig>, lost: (error: unknown) => void): Sender {
-	const inChat = async <T>({ id }: ChatRef, work: () => Promise<T>): Promise<T> => {
+/** Converts the errors of a request about a chat to those of an adapter. */
+function requestsIn(link: Link<DiscordConfig>, lost: (error: unknown) => void) {
+	return async <T>({ id }: ChatRef, request: () => Promise<T>): Promise<T> => {
 		// A caller chose the id when it bound the chat, and the id becomes part of a request's path.
 		if (!isSnowflake(id))
 			throw link.error('refused', `${JSON.stringify(id)} is not the id of a Discord channel, which is a number`)
 		try {
-			return await work()
+			return await request()
 		} catch (error) {
 			if (!isUnauthorized(error)) throw errorOf(error, link.error)
 			// The message can still be sent with the next token.
@@ -134,13 +133,20 @@ function senderOf(outgoing: Outgoing, link: Link<DiscordConfig>, lost: (error: u
 			throw link.error('failed', 'Discord no longer accepts the bot token')
 		}
 	}
-	return {
-		send: (message) => inChat(message.chat, () => outgoing.send(message)),
-		edit: (id, message) => inChat(message.chat, () => outgoing.edit(id, message)),
-		typing: (chat) => inChat(chat, () => outgoing.typing(chat)),
-		find: (message, mark) => inChat(message.chat, () => outgoing.find(message, mark)),
-		sendFile: (file, bytes) => inChat(file.chat, () => outgoing.sendFile(file, bytes)),
-		findFile: (file, mark) => inChat(file.chat, () => outgoing.findFile(file, mark)),
-		mark: outgoing.mark,
+}
+
+/** Downloads an attachment. Its address must be public, unless it is on the server of `api_root`. */
+async function download(
+	{ api_root }: DiscordConfig,
+	url: string,
+	{ signal, max_bytes }: LoadOptions,
+): Promise<Uint8Array> {
+	const isOwn = URL.parse(url)?.origin === URL.parse(api_root)?.origin
+	const policy = { protocols: ['https:', ...(isOwn ? (['http:'] as const) : [])], private_first: isOwn } as const
+	const response = await guardedFetch(url, { signal }, { policy, max_bytes, timeout_ms: DOWNLOAD_MS })
+	if (!response.ok) {
+		await response.body?.cancel()
+		throw new Error(`Discord answered with status ${response.status}`)
 	}
+	return new Uint8Array(await response.arrayBuffer())
 }

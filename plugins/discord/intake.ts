@@ -1,12 +1,11 @@
 import { GatewayDispatchEvents } from 'discord.js'
 import type { Client } from 'discord.js'
 import type { IncomingMessage, Link } from '../channels/adapter.ts'
-import { catchUp } from './catch-up.ts'
+import { catchUp, newcomersOf } from './catch-up.ts'
 import type { DiscordConfig } from './config.ts'
 import { openInbox } from './inbox.ts'
 import { incomingOf, isFromPerson } from './incoming.ts'
 import type { DiscordMessage } from './incoming.ts'
-import { newcomersOf } from './newcomers.ts'
 import { placesOf } from './places.ts'
 import type { MessagePlace } from './places.ts'
 

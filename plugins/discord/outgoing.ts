@@ -1,17 +1,10 @@
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { MessageFlags, Routes } from 'discord.js'
 import type { Client, RawFile, RESTPatchAPIChannelMessageJSONBody, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
-import type { Connection, OutgoingFile, OutgoingMessage } from '../channels/adapter.ts'
+import type { ChatRef, Connection, OutgoingFile, OutgoingMessage } from '../channels/adapter.ts'
 import { dialectOf, literalOf } from './dialect.ts'
 import type { DiscordMessage } from './incoming.ts'
 import { byAge, isSnowflake, snowflakeAt, timeOf } from './snowflake.ts'
-
-export type Sender = Required<Pick<Connection, 'send' | 'edit' | 'typing' | 'mark' | 'find' | 'sendFile' | 'findFile'>>
-
-export interface Outgoing extends Sender {
-	/** To be called with every message, including those of others. */
-	saw(chat_id: string, id: string): void
-}
 
 /** A model's text never notifies users. */
 const allowed_mentions = { parse: [], replied_user: false }
@@ -23,54 +16,59 @@ const SERVER_SKEW_MS = 2_000
 const PAGE = 100
 const MAX_LENGTH = 2000
 
-/** Requests that write. They throw the errors of discord.js. */
-export function outgoingOf(client: Client): Outgoing {
+/** Requests that write. `inChat` makes each of them, and converts the errors of discord.js. */
+export function outgoingOf(client: Client, inChat: <T>(chat: ChatRef, request: () => Promise<T>) => Promise<T>) {
 	const { rest } = client
 	/** By chat, the one with the newest message last. */
 	const newest = new BoundedMap<string, string>(CACHE_LIMIT)
 	let newestOfAll: string | undefined
 
+	/** To be called with every message, including those of others. */
 	const saw = (chat_id: string, id: string): void => {
 		if (!isSnowflake(id)) return
 		const before = newest.get(chat_id)
 		newest.set(chat_id, before !== undefined && byAge(before, id) > 0 ? before : id)
 		if (newestOfAll === undefined || byAge(newestOfAll, id) < 0) newestOfAll = id
 	}
-	const post = async (
+	const post = (
 		{ chat, reply_to, nonce }: Pick<OutgoingMessage, 'chat' | 'reply_to' | 'nonce'>,
 		content: Pick<RESTPostAPIChannelMessageJSONBody, 'content' | 'flags'>,
 		files: RawFile[] = [],
-	): Promise<{ id: string }> => {
-		const body: RESTPostAPIChannelMessageJSONBody = {
-			...content,
-			nonce,
-			enforce_nonce: true,
-			allowed_mentions,
-			...(reply_to !== undefined && { message_reference: { message_id: reply_to, fail_if_not_exists: false } }),
-		}
-		const { id } = (await rest.post(Routes.channelMessages(chat.id), { body, files })) as DiscordMessage
-		if (!isSnowflake(id)) throw new Error('Discord answered without the id of the message')
-		saw(chat.id, id)
-		return { id }
-	}
-	/** The bot's own messages after the mark. */
-	const sentAfter = async (mark: string, chat_id: string): Promise<DiscordMessage[]> => {
-		const query = new URLSearchParams({ after: mark, limit: String(PAGE) })
-		const messages = (await rest.get(Routes.channelMessages(chat_id), { query })) as DiscordMessage[]
-		return messages.filter((one) => one?.author?.id === client.user?.id)
-	}
-	return {
-		saw,
+	): Promise<{ id: string }> =>
+		inChat(chat, async () => {
+			const body: RESTPostAPIChannelMessageJSONBody = {
+				...content,
+				nonce,
+				enforce_nonce: true,
+				allowed_mentions,
+				...(reply_to !== undefined && { message_reference: { message_id: reply_to, fail_if_not_exists: false } }),
+			}
+			const { id } = (await rest.post(Routes.channelMessages(chat.id), { body, files })) as DiscordMessage
+			if (!isSnowflake(id)) throw new Error('Discord answered without the id of the message')
+			saw(chat.id, id)
+			return { id }
+		})
+	/** The first of the bot's own messages after the mark for which `is` returns true. */
+	const findAfter = (mark: string, chat: ChatRef, is: (one: DiscordMessage) => boolean) =>
+		inChat(chat, async () => {
+			const query = new URLSearchParams({ after: mark, limit: String(PAGE) })
+			const messages = (await rest.get(Routes.channelMessages(chat.id), { query })) as DiscordMessage[]
+			const found = messages.find((one) => one?.author?.id === client.user?.id && is(one))
+			return found && { id: found.id }
+		})
+	const sender = {
 		send: (message) => post(message, { content: contentOf(message), flags: MessageFlags.SuppressEmbeds }),
 		sendFile: (file, bytes) =>
 			post(file, {}, [{ data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), name: file.name }]),
-		async edit(id, message) {
-			const body: RESTPatchAPIChannelMessageJSONBody = { content: contentOf(message), allowed_mentions }
-			await rest.patch(Routes.channelMessage(message.chat.id, id), { body })
-		},
-		async typing(chat) {
-			await rest.post(Routes.channelTyping(chat.id))
-		},
+		edit: (id, message) =>
+			inChat(message.chat, async () => {
+				const body: RESTPatchAPIChannelMessageJSONBody = { content: contentOf(message), allowed_mentions }
+				await rest.patch(Routes.channelMessage(message.chat.id, id), { body })
+			}),
+		typing: (chat) =>
+			inChat(chat, async () => {
+				await rest.post(Routes.channelTyping(chat.id))
+			}),
 		mark(chat) {
 			const last = newest.get(chat.id)
 			if (last !== undefined) return last
@@ -82,19 +80,17 @@ export function outgoingOf(client: Client): Outgoing {
 		 * messages after the mark. A chat gets one message at a time, so one with the same text is the message.
 		 */
 		async find(message, mark) {
-			if (!isSnowflake(mark)) return undefined
-			const found = (await sentAfter(mark, message.chat.id)).find((one) => isSame(one, message))
-			return found && { id: found.id }
+			return isSnowflake(mark) ? findAfter(mark, message.chat, (one) => isSame(one, message)) : undefined
 		},
 		async findFile(file, mark) {
 			if (!isSnowflake(mark)) return undefined
 			// Another file of the same answer may have the same size.
 			const { after } = file
 			const from = isSnowflake(after) && byAge(mark, after) < 0 ? after : mark
-			const found = (await sentAfter(from, file.chat.id)).find((one) => isSameFile(one, file))
-			return found && { id: found.id }
+			return findAfter(from, file.chat, (one) => isSameFile(one, file))
 		},
-	}
+	} satisfies Partial<Connection>
+	return { saw, sender }
 }
 
 function isSame({ nonce, content, message_reference }: DiscordMessage, message: OutgoingMessage): boolean {
