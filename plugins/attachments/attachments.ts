@@ -2,9 +2,8 @@
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
-import type { Store } from '../../core/store/ports.ts'
 import { releaseBlobs, useBlobs, usedBlobs } from './blob-uses.ts'
-import type { Attachments, AttachmentSettings, AttachmentSource, Blob, Blobs } from './contract.ts'
+import type { Attachments, AttachmentSettings, AttachmentSource, Blob } from './contract.ts'
 import { decodeData } from './data.ts'
 import { fetchFile } from './fetch-file.ts'
 import { partTypeOf } from './media-type.ts'
@@ -16,9 +15,7 @@ const NAME_LIMIT = 255
 /** Concurrent uploads over HTTP. Up to 2 MiB of each are in memory. */
 const UPLOADS_LIMIT = 128
 
-type AttachmentDeps = Pick<Context<AttachmentSettings>, 'store' | 'config' | 'emit' | 'use'>
-
-export function attachmentsOf(ctx: AttachmentDeps): Attachments {
+export function attachmentsOf(ctx: Context<AttachmentSettings>): Attachments {
 	const { store, config } = ctx
 	const limits = { max_bytes: config.max_mib * MIB, max_bytes_per_agent: config.max_mib_per_agent * MIB }
 
@@ -35,7 +32,12 @@ export function attachmentsOf(ctx: AttachmentDeps): Attachments {
 
 	return {
 		limits: config,
-		blobs: blobsOf(store),
+		blobs: {
+			read: (...given) => readBlob(store, ...given),
+			use: (...given) => useBlobs(store, ...given),
+			usedBy: (...given) => usedBlobs(store, ...given),
+			release: (...given) => releaseBlobs(store, ...given),
+		},
 		uploads: ctx.use('auth').openRequests({ limit: UPLOADS_LIMIT, what: 'uploads are in progress' }),
 		async take(agent, sources) {
 			if (sources.length > config.max_per_message)
@@ -64,24 +66,12 @@ export function attachmentsOf(ctx: AttachmentDeps): Attachments {
 	}
 }
 
-function blobsOf(store: Store): Blobs {
-	return {
-		read: (uid, blob) => readBlob(store, uid, blob),
-		use: (...about) => useBlobs(store, ...about),
-		async usedBy(uid, run_id) {
-			const found = (await usedBlobs(store, uid, run_id)).map((blob) => findBlob(store, uid, blob))
-			return (await Promise.all(found)).filter((blob) => blob !== undefined)
-		},
-		release: (uid, run_id) => releaseBlobs(store, uid, run_id),
-	}
-}
-
 interface LoadedBytes extends Pick<AttachmentSource, 'name' | 'media_type' | 'seconds'> {
 	bytes: Uint8Array
 }
 
 async function bytesOf(
-	ctx: AttachmentDeps,
+	ctx: Context<AttachmentSettings>,
 	agent: AgentRef,
 	{ name, media_type, seconds, ...source }: Exclude<AttachmentSource, { blob: string }>,
 	max_bytes: number,

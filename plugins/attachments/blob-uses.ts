@@ -9,7 +9,8 @@ import type { Op, Store } from '../../core/store/ports.ts'
 import { now } from '../../core/util/ids.ts'
 import { blobName, digestIn, keys } from './blob-keys.ts'
 import type { BlobRecord, LooseRecord, TotalRecord, UsesRecord } from './blob-keys.ts'
-import type { Blobs } from './contract.ts'
+import type { Blob, Blobs } from './contract.ts'
+import { findBlob } from './read-blob.ts'
 
 /** Blobs per commit that are added to a run, or removed: up to two writes each, and a commit contains other writes, too. */
 export const USES_PER_COMMIT = 32
@@ -42,9 +43,11 @@ export async function useBlobs(
 	return { ops, missing }
 }
 
-/** The names of the blobs that a run uses. */
-export async function usedBlobs(store: Pick<Store, 'get'>, uid: string, run_id: string): Promise<string[]> {
-	return (await store.get<UsesRecord>(keys.uses(uid, run_id)))?.value.digests.map(blobName) ?? []
+/** As `Blobs.usedBy`. */
+export async function usedBlobs(store: Pick<Store, 'get'>, uid: string, run_id: string): Promise<Blob[]> {
+	const digests = (await store.get<UsesRecord>(keys.uses(uid, run_id)))?.value.digests ?? []
+	const found = await Promise.all(digests.map((digest) => findBlob(store, uid, blobName(digest))))
+	return found.filter((blob) => blob !== undefined)
 }
 
 /** As `Blobs.release`. */

@@ -1,10 +1,11 @@
+import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { findBlob, readPieces } from './read-blob.ts'
-import { bodyOf } from './request-body.ts'
 import { Fault } from '../../core/errors.ts'
 import { agentName } from '../shared/agent-name.ts'
+import { partsOf } from '../shared/request-parts.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
@@ -105,4 +106,13 @@ export function routes(server: Server, ctx: Context<AttachmentSettings>, attachm
 				.etag(found.blob.slice('sha256:'.length))
 		},
 	})
+}
+
+/** As `partsOf`. Discards the rest of a body that is not read to its end: a client reads the response only after it has sent all. */
+export async function* bodyOf(request: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+	try {
+		yield* partsOf(request, signal)
+	} finally {
+		request.resume()
+	}
 }

@@ -4,7 +4,7 @@ import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { bodyOf } from '../../../plugins/attachments/request-body.ts'
+import { bodyOf } from '../../../plugins/attachments/routes.ts'
 import { eventually } from '../../support/wait.ts'
 
 const PARTS = 100
