@@ -128,7 +128,10 @@ export function routes(
 				cursor: from,
 				limit,
 			})
-			const page = await read.catch(badPosition('cursor', 'leave it out to begin with the newest events'))
+			const page = await read.catch((error: unknown) => {
+				if (!isFault(error, 'invalid_request')) throw error
+				throw invalidField('cursor', `${error.message}; leave it out to begin with the newest events`, { cause: error })
+			})
 			const clearance = ctx.redactor.clearanceOf(credentials.scope)
 			return { ...page, events: page.events.map((event) => clearance.event(event)) }
 		},
@@ -150,14 +153,6 @@ async function isVisible(
 	const [first] = (await events.read({ run_id }, null, 1)).entries
 	const owner = first?.event.agent_id
 	return typeof owner === 'string' && reaches(caller, owner)
-}
-
-/** Adds the field and the advice to the error for an invalid position. */
-function badPosition(path: string, advice: string): (error: unknown) => never {
-	return (error) => {
-		if (!isFault(error, 'invalid_request')) throw error
-		throw invalidField(path, `${error.message}; ${advice}`, { cause: error })
-	}
 }
 
 /** A browser without a position may send an empty header. */

@@ -61,7 +61,7 @@ export class Streams {
 	/** As `Events.stream`. */
 	async open({ after, ...request }: StreamRequest): Promise<void> {
 		const { events } = this.#ctx
-		this.#refuseTooMany(request.credentials)
+		this.#open.mustHaveRoom(request.credentials, this.#size)
 		await this.#counted(async () => {
 			const located = after === null ? null : await events.locate(after)
 			const isUnknown = after !== null && located === null
@@ -76,7 +76,7 @@ export class Streams {
 
 	/** As `Events.ofRun`. */
 	ofRun(run_id: string, credentials: Credentials): RunStream {
-		this.#refuseTooMany(credentials)
+		this.#open.mustHaveRoom(credentials, this.#size)
 		const request = { credentials, filter: { run_id }, endsWithRun: true }
 		const at = this.#ctx.events.head()
 		const owner = {}
@@ -116,10 +116,6 @@ export class Streams {
 		this.#flush()
 		for (const stream of this.#open) this.#end(stream, 'event streams are being restarted')
 		this.#replay.close()
-	}
-
-	#refuseTooMany(caller: Credentials): void {
-		this.#open.mustHaveRoom(caller, this.#size)
 	}
 
 	/** Counts a stream while it is being opened, and until it is removed. `open` returns whether the stream is open. */
