@@ -28,14 +28,12 @@ export interface RunningChannels extends Channels {
 	finishDeletions(): Promise<void>
 }
 
-type ChannelDeps = Pick<Context<ChannelSettings>, 'use' | 'config' | 'emit' | 'log'>
-
 /** Size limit of `config` as JSON. */
 const CONFIG_LIMIT_BYTES = 64 * 1024
 /** Keys of `config` that determine which messages are answered. */
 const ANSWER_KEYS = new Set(['answer', 'allowed_senders'])
 
-export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: ChannelParts): RunningChannels {
+export function channelsOf({ use, config, emit, log }: Context<ChannelSettings>, parts: ChannelParts): RunningChannels {
 	const { directory, bindings, pairing, connections, dialogue } = parts
 
 	const checkSecret = async (ref: string): Promise<void> => {

@@ -18,11 +18,6 @@ import type { ConnectionSettings, DesiredConnection } from './desired.ts'
 
 export type Connections = ReturnType<typeof openConnections>
 
-type ConnectionContext = Pick<
-	Context<ChannelSettings>,
-	'use' | 'config' | 'log' | 'signal' | 'emit' | 'extensions' | 'trouble'
->
-
 interface ConnectionEntry {
 	record: ChannelRecord
 	/** The settings of the supervisor. */
@@ -45,7 +40,7 @@ const WAITING_LIMIT = 1_000
 const RECONCILE_RETRY_MS = 5_000
 const TROUBLE_LIMIT = 1_000
 
-export function openConnections(ctx: ConnectionContext, directory: Directory, dialogue: () => Dialogue) {
+export function openConnections(ctx: Context<ChannelSettings>, directory: Directory, dialogue: () => Dialogue) {
 	const { config, log, signal } = ctx
 	const table = new Map<string, ConnectionEntry>()
 	/** Connections being closed, by type and token. No other connection may use the token until they are closed. */

@@ -18,8 +18,6 @@ import { keys, scopeOf } from './keys.ts'
 
 export type Pairing = ReturnType<typeof pairingOf>
 
-type PairingContext = Pick<Context, 'store' | 'use' | 'emit'>
-
 const WAITING_LIMIT = 100
 const USED_LIMIT = 1_000
 const SHOWN_LIMIT = 200
@@ -29,7 +27,7 @@ const CALLER_ATTEMPTS = 5
 const TOTAL_ATTEMPTS = 100
 const ALL = 'all'
 
-export function pairingOf({ store, use, emit }: PairingContext, directory: Directory, bindings: Bindings) {
+export function pairingOf({ store, use, emit }: Context, directory: Directory, bindings: Bindings) {
 	const attempts = openAttempts()
 	/** Codes that were used recently. Sending one again does not count as a wrong code, since it was not guessed. */
 	const used = new BoundedMap<string, true>(USED_LIMIT)
@@ -160,28 +158,29 @@ function invalidCode(): Fault {
 /** Limits wrong codes per caller, and in total, since a caller may have many tokens. */
 function openAttempts() {
 	// Loaded with the first code, so that an idle gateway does not load it.
-	const limiters = once(async () => {
+	const wrong = once(async () => {
 		const { RateLimiterMemory } = await import('rate-limiter-flexible')
-		return {
-			own: new RateLimiterMemory({ points: CALLER_ATTEMPTS, duration: WINDOW_S }),
-			all: new RateLimiterMemory({ points: TOTAL_ATTEMPTS, duration: WINDOW_S }),
-		}
+		return new RateLimiterMemory({ points: TOTAL_ATTEMPTS, duration: WINDOW_S })
 	})
 	return {
 		/** Throws `rate_limited` after too many wrong codes, even for a correct one. */
 		async check(caller: string): Promise<void> {
-			const { own, all } = await limiters()
-			for (const count of [await own.get(caller), await all.get(ALL)]) {
-				if (!count || count.remainingPoints > 0) continue
+			const counts = await wrong()
+			for (const [name, limit] of [
+				[caller, CALLER_ATTEMPTS],
+				[ALL, TOTAL_ATTEMPTS],
+			] as const) {
+				const count = await counts.get(name)
+				if (!count || count.consumedPoints < limit) continue
 				const seconds = Math.max(1, Math.ceil(count.msBeforeNext / 1000))
 				throw tryLater('rate_limited', `too many wrong pairing codes; wait ${seconds} s before you try again`, seconds)
 			}
 		},
 		/** Counts a wrong code; call it only after `check`. Returns true if the caller has no attempts left for now. */
 		async failed(caller: string): Promise<boolean> {
-			const { own, all } = await limiters()
-			await all.consume(ALL)
-			return (await own.consume(caller)).remainingPoints === 0
+			const counts = await wrong()
+			await counts.penalty(ALL)
+			return (await counts.penalty(caller)).consumedPoints >= CALLER_ATTEMPTS
 		},
 	}
 }
