@@ -128,7 +128,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	}
 	async function load(): Promise<void> {
 		for await (const { uid } of ctx.use('agents').list()) {
-			for await (const { value } of store.list<Reply>(keys.replies(uid))) {
+			for await (const { value } of store.list<Reply>(keys.all(uid, 'reply'))) {
 				if (signal.aborted) return
 				await catchUp(await runs.follow(value))
 			}

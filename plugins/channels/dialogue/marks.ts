@@ -173,7 +173,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			await store.delete(keys.feed(channel_id))
 			for await (const { uid } of ctx.use('agents').list()) {
 				for (const prefix of keys.ofChannel(uid, channel_id)) await sweep(prefix)
-				await sweep(keys.talks(uid), (value) => (value as ConversationChat).channel_id === channel_id)
+				await sweep(keys.all(uid, 'talk'), (value) => (value as ConversationChat).channel_id === channel_id)
 			}
 		},
 		/** Deletes records of messages accepted before `before`, ISO 8601. */
@@ -185,8 +185,8 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 				await sweep(keys.chats(channel_id), (value) => isOld(value) && (value as KnownChatRecord).agents.length === 0)
 			}
 			for await (const { uid } of ctx.use('agents').list()) {
-				await sweep(keys.allSeen(uid), isOld)
-				await sweep(keys.talks(uid), isOld)
+				await sweep(keys.all(uid, 'seen'), isOld)
+				await sweep(keys.all(uid, 'talk'), isOld)
 			}
 		},
 	}

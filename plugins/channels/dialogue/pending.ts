@@ -195,7 +195,7 @@ export function openPending(deps: Omit<DialogueDeps, 'pace' | 'marks' | 'session
 		async load(): Promise<void> {
 			const found: PendingMessage[] = []
 			for await (const { uid } of ctx.use('agents').list())
-				for await (const { value } of store.list<PendingMessage>(keys.allPending(uid))) found.push(value)
+				for await (const { value } of store.list<PendingMessage>(keys.all(uid, 'pending'))) found.push(value)
 			for (const one of found.toSorted((a, b) => (a.id < b.id ? -1 : 1))) enqueue(one)
 		},
 		/** Drops the messages of a chat or thread. Returns how many; their runs will never start. */

@@ -168,31 +168,28 @@ export interface KnownChatRecord {
 /** Kinds of records in an agent's scope about a channel. */
 const KINDS = ['reply', 'pending', 'text', 'seen', 'chat', 'sent', 'session'] as const
 
-function ofAgent(uid: string, kind: (typeof KINDS)[number] | 'talk', ...rest: string[]): Key {
+type RecordKind = (typeof KINDS)[number] | 'talk'
+
+function ofAgent(uid: string, kind: RecordKind, ...rest: string[]): Key {
 	return [agentScope(uid), `channel-${kind}`, ...rest]
 }
 
 export const keys = {
+	/** Everything of a kind in an agent's scope; ids of runs and of pending messages sort by time. */
+	all: (uid: string, kind: RecordKind): Key => ofAgent(uid, kind),
 	/** Everything in an agent's scope about a channel, except talks. */
 	ofChannel: (uid: string, channel: string): Key[] => KINDS.map((kind) => ofAgent(uid, kind, channel)),
 	reply: (uid: string, channel: string, run: string): Key => ofAgent(uid, 'reply', channel, run),
-	/** Pending replies of an agent; ids of runs sort by time. */
-	replies: (uid: string): Key => ofAgent(uid, 'reply'),
 	pending: (uid: string, channel: string, id: string): Key => ofAgent(uid, 'pending', channel, id),
-	/** Pending messages of an agent. */
-	allPending: (uid: string): Key => ofAgent(uid, 'pending'),
 	/** The text of a reply that needs several messages. */
 	text: (uid: string, channel: string, run: string): Key => ofAgent(uid, 'text', channel, run),
 	seen: (uid: string, channel: string, chat: string, message: string): Key =>
 		ofAgent(uid, 'seen', channel, keyPart(chat), keyPart(message)),
-	allSeen: (uid: string): Key => ofAgent(uid, 'seen'),
 	mark: (uid: string, channel: string, chat: string): Key => ofAgent(uid, 'chat', channel, keyPart(chat)),
 	/** The newest message that the agent is known to have sent to the chat, a `SentMessage`. */
 	sent: (uid: string, channel: string, chat: string): Key => ofAgent(uid, 'sent', channel, keyPart(chat)),
 	session: (uid: string, channel: string, first: string): Key => ofAgent(uid, 'session', channel, keyPart(first)),
-	sessions: (uid: string): Key => ofAgent(uid, 'session'),
 	talk: (uid: string, conversation: string): Key => ofAgent(uid, 'talk', keyPart(conversation)),
-	talks: (uid: string): Key => ofAgent(uid, 'talk'),
 	/** A message that started no run. */
 	noted: (channel: string, chat: string, message: string): Key => [
 		...keys.allNoted(channel),

@@ -30,7 +30,7 @@ export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'us
 			for await (const { name, uid } of use('agents').list()) {
 				const isEmpty = async (conversation: string): Promise<boolean> =>
 					(await use('runs').history({ name, uid }, conversation, 1)).length === 0
-				for await (const { key, value, rev } of store.list<Session>(keys.sessions(uid))) {
+				for await (const { key, value, rev } of store.list<Session>(keys.all(uid, 'session'))) {
 					if (signal.aborted) return
 					const { first, session, at } = value
 					// As long as the first conversation exists, the chat must not return to it.

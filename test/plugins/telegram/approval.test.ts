@@ -103,7 +103,7 @@ async function forgetSending(home: string, { message_id }: SentMessage): Promise
 	await using engine = await openLmdb({ path: join(home, 'data') })
 	const { store } = engine
 	const [agent] = await Array.fromAsync(store.list<{ uid: string }>(['agents']))
-	const [entry] = await Array.fromAsync(store.list<Reply>(keys.replies(agent?.value.uid ?? '')))
+	const [entry] = await Array.fromAsync(store.list<Reply>(keys.all(agent?.value.uid ?? '', 'reply')))
 	// The event is written before the reply's record: the gateway may have been killed between the two.
 	const question = entry?.value.said ?? entry?.value.saying?.what
 	if (!entry || question === undefined) throw new Error('no question was being sent')
