@@ -8,37 +8,24 @@ import { changeKeys, requestKeys } from './request.ts'
 
 const iso = Joi.string().isoDate()
 const name = agentName
-const id = Joi.string()
-	.max(64)
-	.required()
-	.description('Id of the heartbeat.')
-	.example('0197a4c2-65f4-7265-80aa-e5162738495a')
+const anId = '0197a4c2-65f4-7265-80aa-e5162738495a'
+const id = Joi.string().max(64).required().description('Id of the heartbeat.').example(anId)
 const withoutDeliver = Joi.object({
-	id: Joi.string().required(),
-	cron: Joi.string().allow(null).required(),
-	timezone: Joi.string().allow(null).required(),
-	every: Joi.string().allow(null).required(),
+	id: Joi.string().required().example(anId),
+	cron: Joi.string().allow(null).required().example('0 9 * * 1-5'),
+	timezone: Joi.string().allow(null).required().example('Europe/Berlin'),
+	every: Joi.string().allow(null).required().example(null),
 	at: iso.allow(null).required().description('When it starts its only run; then it is deleted.'),
-	prompt: Joi.string().required(),
-	created_at: iso.required(),
-	next_at: iso.allow(null).required().description('When it fires next; null while it is paused.'),
+	prompt: Joi.string().required().example('Look at the news and tell me what is new.'),
+	created_at: iso.required().example('2026-11-02T09:30:00.000Z'),
+	next_at: iso
+		.allow(null)
+		.required()
+		.description('When it fires next; null while it is paused.')
+		.example('2026-11-03T08:00:00.000Z'),
 	paused: Joi.boolean().required(),
 	last_at: iso.allow(null).required().description('When it last started a run.'),
-})
-	.id('Heartbeat')
-	.example({
-		id: '0197a4c2-65f4-7265-80aa-e5162738495a',
-		cron: '0 9 * * 1-5',
-		timezone: 'Europe/Berlin',
-		every: null,
-		at: null,
-		prompt: 'Look at the news and tell me what is new.',
-		deliver: 'none',
-		created_at: '2026-11-02T09:30:00.000Z',
-		next_at: '2026-11-03T08:00:00.000Z',
-		paused: false,
-		last_at: null,
-	})
+}).id('Heartbeat')
 
 export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbeats: Heartbeats): void {
 	const agentOf = (agent: string) => ctx.use('agents').get(agent)
