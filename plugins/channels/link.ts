@@ -3,7 +3,7 @@ import { Fault, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
 import type { ChannelError, ChannelErrorCode, Link, LinkStatus } from './adapter.ts'
-import { errorCodes } from './dialogue/adapter-error.ts'
+import { errorCodes } from './dialogue/adapter-values.ts'
 import { readCursor, readMessage } from './messages.ts'
 import type { Dialogue, LiveChannel } from './parts.ts'
 

@@ -3,10 +3,10 @@ import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import type { OutgoingFile } from '../adapter.ts'
 import type { ConnectedChannel } from './platforms.ts'
-import { markOf } from './mark.ts'
+import { idOf, markOf } from './adapter-values.ts'
 import type { Upload } from './records.ts'
 import { texts } from './texts.ts'
-import { idOf, persisted, retryDelays, adapterErrorOf } from './transmit.ts'
+import { persisted, retryDelays, adapterErrorOf } from './transmit.ts'
 import type { Failure, SendDeps } from './transmit.ts'
 
 export interface TransmitFileOptions extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {

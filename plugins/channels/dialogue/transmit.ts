@@ -5,15 +5,16 @@
  * message is sent again with the same nonce.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { defined } from '../../../core/util/defined.ts'
 import type { ChatKind, ChatRef, Format, OutgoingMessage } from '../adapter.ts'
 import type { DialogueDeps } from './deps.ts'
 import type { ConnectedChannel } from './platforms.ts'
-import { markOf } from './mark.ts'
 import { nextPart } from './part.ts'
 import type { Attempt, Preview } from './records.ts'
 import type { MessagePart, SplitPosition } from './split.ts'
-import { readAdapterError } from './adapter-error.ts'
-import type { AdapterError } from './adapter-error.ts'
+import { idOf, markOf, readAdapterError } from './adapter-values.ts'
+import type { AdapterError } from './adapter-values.ts'
 
 export interface TransmitOptions {
 	channel_id: string
@@ -58,8 +59,6 @@ export type SendDeps = Pick<DialogueDeps, 'ctx' | 'platforms' | 'pace'>
 const FIRST_DELAY_MS = 500
 const MAX_DELAY_MS = 60_000
 const MIN_WAIT_MS = 50
-/** Limit of a platform's id, in characters. */
-const ID_LIMIT = 256
 
 /** Throws what `persist` throws, and the reason of the instance's signal. */
 export async function transmit(deps: SendDeps, options: TransmitOptions): Promise<SendOutcome> {
@@ -78,7 +77,7 @@ export async function transmit(deps: SendDeps, options: TransmitOptions): Promis
 		const { formats } = connected.channel.can
 		const chosen = stillAccepted(formats, attempt) ?? formats[format]
 		if (!chosen) return { status: 'refused', message: 'the platform rejects every format of its adapter' }
-		if (!cached || !isSame(cached.format, chosen))
+		if (!cached || !isDeepStrictEqual(cached.format, chosen))
 			cached = { format: chosen, part: await nextPart(options.source, options.place, chosen) }
 		const { part } = cached
 		if (part.text === '') return { status: 'nothing' }
@@ -160,9 +159,8 @@ export async function transmit(deps: SendDeps, options: TransmitOptions): Promis
 	}
 
 	function outgoing(text: string, markup: Format['markup']): OutgoingMessage {
-		const reply_to = options.reply_to === undefined ? {} : { reply_to: options.reply_to }
-		const after = options.after === undefined ? {} : { after: options.after }
-		return { chat, ...reply_to, ...after, text, markup, nonce: preview?.nonce ?? options.nonce }
+		const { reply_to, after, nonce } = options
+		return { chat, ...defined({ reply_to, after }), text, markup, nonce: preview?.nonce ?? nonce }
 	}
 }
 
@@ -182,17 +180,6 @@ export function adapterErrorOf(error: unknown, signal: AbortSignal): AdapterErro
 	if (error instanceof NotPersisted) throw error.cause
 	signal.throwIfAborted()
 	return readAdapterError(error)
-}
-
-/** The id of a sent message, checked since the adapter may be third-party code. */
-export function idOf(message: { id: string } | undefined): string {
-	if (message === undefined)
-		throw new Error('the adapter returned no message: send() and sendFile() must return { id }')
-	return String(message.id).slice(0, ID_LIMIT)
-}
-
-function isSame(a: Format, b: Format): boolean {
-	return a.markup === b.markup && a.max_length === b.max_length && a.max_bytes === b.max_bytes
 }
 
 /** Returns a function that waits before a retry: for the time that the platform requested, or with exponential backoff. `what`: names the content in the log. */

@@ -1,12 +1,11 @@
 /** Units of the dialogue with chats: marks, thrown values, texts, notices, the transmission of one message. */
 import t from 'tap'
-import { markOf } from '../../../../plugins/channels/dialogue/mark.ts'
 import { openChatQueues } from '../../../../plugins/channels/dialogue/chat-queues.ts'
 import { openPlatforms } from '../../../../plugins/channels/dialogue/platforms.ts'
 import { openNotices } from '../../../../plugins/channels/dialogue/notices.ts'
 import { openPace } from '../../../../plugins/channels/dialogue/pace.ts'
 import { texts } from '../../../../plugins/channels/dialogue/texts.ts'
-import { readAdapterError } from '../../../../plugins/channels/dialogue/adapter-error.ts'
+import { markOf, readAdapterError } from '../../../../plugins/channels/dialogue/adapter-values.ts'
 import { transmit } from '../../../../plugins/channels/dialogue/transmit.ts'
 import type { Connection } from '../../../../plugins/channels/adapter.ts'
 import type { LiveChannel } from '../../../../plugins/channels/parts.ts'
