@@ -115,21 +115,6 @@ export interface WebhookDelivery {
 /** A call that may be repeated with the same `key`, and then returns the same token and secret. */
 export type Repeatable = Pick<ToolCall, 'key' | 'emit'> & Partial<Pick<ToolCall, 'run_id'>>
 
-export interface Webhooks {
-	/** Throws `invalid_request` for an invalid slug or `deliver`, `already_exists`, and `conflict` at the limit of webhooks. */
-	register(agent: AgentRef, request: WebhookRequest, call?: Repeatable): Promise<GivenWebhook>
-	/** Once it settles, the old token is unknown. Throws `not_found`. */
-	rotate(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
-	/** Replaces only the secret: some senders create it after they get the address. Throws `not_found`, `invalid_request`. */
-	setSecret(agent: AgentRef, slug: string, secret: string): Promise<void>
-	/** Oldest first. */
-	list(agent: AgentRef): Promise<Webhook[]>
-	/** Once it settles, the token is unknown. Throws `not_found`. */
-	remove(agent: AgentRef, slug: string): Promise<void>
-	/** Newest first, those after `before` if given. Throws `not_found`. */
-	deliveries(agent: AgentRef, slug: string, options: { limit: number; before?: string }): Promise<WebhookDelivery[]>
-}
-
 export interface AcceptedDelivery {
 	status: 'accepted'
 	/** For a repeated delivery, the id of the first one. */
@@ -145,8 +130,19 @@ export interface TestedDelivery extends AcceptedDelivery {
 	run_id: string
 }
 
-/** For the plugin's own routes. */
-export interface WebhooksService extends Webhooks {
+export interface Webhooks {
+	/** Throws `invalid_request` for an invalid slug or `deliver`, `already_exists`, and `conflict` at the limit of webhooks. */
+	register(agent: AgentRef, request: WebhookRequest, call?: Repeatable): Promise<GivenWebhook>
+	/** Once it settles, the old token is unknown. Throws `not_found`. */
+	rotate(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
+	/** Replaces only the secret: some senders create it after they get the address. Throws `not_found`, `invalid_request`. */
+	setSecret(agent: AgentRef, slug: string, secret: string): Promise<void>
+	/** Oldest first. */
+	list(agent: AgentRef): Promise<Webhook[]>
+	/** Once it settles, the token is unknown. Throws `not_found`. */
+	remove(agent: AgentRef, slug: string): Promise<void>
+	/** Newest first, those after `before` if given. Throws `not_found`. */
+	deliveries(agent: AgentRef, slug: string, options: { limit: number; before?: string }): Promise<WebhookDelivery[]>
 	/**
 	 * Accepts a delivery whose body was not read yet. Checks, in this order: the token (`not_found`), the rate
 	 * (`rate_limited`, `unavailable`), the length (`payload_too_large`), the signature (`signature_invalid`), the body
@@ -162,7 +158,7 @@ export interface WebhooksService extends Webhooks {
 
 declare module '../../core/plugin.ts' {
 	interface Services {
-		webhooks: WebhooksService
+		webhooks: Webhooks
 	}
 }
 

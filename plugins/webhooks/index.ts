@@ -1,7 +1,7 @@
 import { definePlugin } from '../../core/plugin.ts'
 import type { ErrorCode } from '../../core/plugin.ts'
 import events from './events.ts'
-import type { WebhookCode, WebhookSettings, WebhooksService } from './contract.ts'
+import type { WebhookCode, WebhookSettings, Webhooks } from './contract.ts'
 import { maintain } from './maintenance.ts'
 import { addPrimitives } from './primitives.ts'
 import { receiverOf } from './receive.ts'
@@ -10,7 +10,7 @@ import { secretsOf } from './secrets.ts'
 import { webhooksOf } from './webhooks.ts'
 
 /** Webhooks: addresses at which other services start runs. */
-export default definePlugin<WebhookSettings, WebhooksService>({
+export default definePlugin<WebhookSettings, Webhooks>({
 	name: 'webhooks',
 	needs: ['auth', 'agents', 'runs', 'vault'],
 	events,
@@ -23,7 +23,7 @@ export default definePlugin<WebhookSettings, WebhooksService>({
 		await secrets.redactAll()
 		addPrimitives(ctx, webhooks)
 		maintain(ctx, secrets)
-		return { ...webhooks, ...receiverOf(ctx, secrets) } satisfies WebhooksService
+		return { ...webhooks, ...receiverOf(ctx, secrets) }
 	},
 	http: routes,
 })

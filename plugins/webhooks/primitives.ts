@@ -17,7 +17,7 @@ const parameters = Joi.object({
 })
 
 /** `webhook.register`, `webhook.rotate`: for the calling agent only. */
-export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks): void {
+export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Pick<Webhooks, 'register' | 'rotate'>): void {
 	ctx.primitive({
 		name: 'webhook.register',
 		description:

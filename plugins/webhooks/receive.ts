@@ -9,7 +9,7 @@ import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { accept } from './accept.ts'
 import { bodyTooLarge, readBody } from './body.ts'
-import type { AcceptedDelivery, Challenge, TestedDelivery, WebhookSettings, WebhooksService } from './contract.ts'
+import type { AcceptedDelivery, Challenge, TestedDelivery, Webhooks, WebhookSettings } from './contract.ts'
 import { openGate } from './gate.ts'
 import { detailsOf } from './details.ts'
 import { payloadOf } from './payload.ts'
@@ -26,10 +26,7 @@ import { findWebhook } from './webhooks.ts'
 
 const BODY_MS = 10_000
 
-export function receiverOf(
-	ctx: Context<WebhookSettings>,
-	secrets: WebhookSecrets,
-): Pick<WebhooksService, 'receive' | 'test'> {
+export function receiverOf(ctx: Context<WebhookSettings>, secrets: WebhookSecrets): Pick<Webhooks, 'receive' | 'test'> {
 	const { store, config } = ctx
 	const gate = openGate(config)
 	const readers = openReaders(config)

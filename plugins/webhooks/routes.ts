@@ -6,7 +6,7 @@ import { agentName } from '../shared/agent-name.ts'
 import { peerOf } from '../shared/peer.ts'
 import { scoped } from '../shared/scopes.ts'
 import { INSTRUCTIONS_LIMIT } from './primitives.ts'
-import type { WebhookRequest, WebhookSettings, WebhooksService } from './contract.ts'
+import type { WebhookRequest, WebhookSettings, Webhooks } from './contract.ts'
 import { custom, scheme, secret } from './scheme-fields.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
@@ -80,7 +80,7 @@ const deliveryHeaders = Joi.object({
 /** Any JSON. */
 const deliveryBody = Joi.any().required().example({ event: 'deployed', version: '1.4.2' })
 
-export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: WebhooksService): void {
+export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: Webhooks): void {
 	const agentOf = (agent: string) => ctx.use('agents').get(agent)
 	const fields = ctx.use('runs').deliverFields
 	const webhook = withoutDeliver.keys({ deliver: fields.shown })

@@ -21,7 +21,7 @@ export const SLUG_RULE = 'must be 1 to 64 of a-z 0-9 - _'
 
 const none: WebhookCount = { count: 0 }
 
-export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecrets): Webhooks {
+export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecrets): Omit<Webhooks, 'receive' | 'test'> {
 	const { store, config, gateway, emit, use } = ctx
 
 	const withUrl = ({ id, slug, token }: WebhookRecord, secret: string): GivenWebhook => {

@@ -4,7 +4,7 @@ import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
 import type { Redactor } from '../../../core/redactor/redactor.ts'
 import type { Store } from '../../../core/store/ports.ts'
-import type { Repeatable, Webhooks, WebhookSettings } from '../../../plugins/webhooks/contract.ts'
+import type { Repeatable, WebhookSettings } from '../../../plugins/webhooks/contract.ts'
 import { tidy } from '../../../plugins/webhooks/maintenance.ts'
 import { secretsOf } from '../../../plugins/webhooks/secrets.ts'
 import { webhooksOf } from '../../../plugins/webhooks/webhooks.ts'
@@ -22,7 +22,7 @@ const settings: WebhookSettings = {
 }
 
 export interface Opened {
-	webhooks: Webhooks
+	webhooks: ReturnType<typeof webhooksOf>
 	store: Store
 	redactor: Redactor
 	events: NewEvent[]
