@@ -6,25 +6,9 @@ import type { WebSocketOptions } from 'discord.js'
 import type { WebSocket } from 'ws'
 
 type Build = NonNullable<WebSocketOptions['buildStrategy']>
-type Manager = Parameters<Build>[0]
 
 /** Time for the server to close; ws would wait 30 s, during which a dead connection would look healthy. */
 const CLOSE_MS = 2_000
-
-/** `onLeaving` is called when a socket is dropped and will be reopened. After `end`, nothing connects. */
-export function endingStrategy(onLeaving: () => void): { build: Build; end(): void } {
-	let ended = false
-	return {
-		build(manager) {
-			const { retrieveSessionInfo } = manager.options
-			// `destroy` does not reach a shard that is about to connect. Such a shard requests its session first, so after `end` it
-			// waits here forever, without a timer.
-			manager.options.retrieveSessionInfo = (id) => (ended ? new Promise(() => {}) : retrieveSessionInfo(id))
-			return new Strategy(manager, onLeaving)
-		},
-		end: () => void (ended = true),
-	}
-}
 
 /** Private members of a shard in discord.js. */
 interface Shard {
@@ -32,25 +16,33 @@ interface Shard {
 	destroy(options?: { recover?: unknown }): Promise<void>
 }
 
-class Strategy extends SimpleShardingStrategy {
-	readonly #onLeaving: () => void
-
-	constructor(manager: Manager, onLeaving: () => void) {
-		super(manager)
-		this.#onLeaving = onLeaving
-	}
-
-	override async spawn(ids: number[]): Promise<void> {
-		await super.spawn(ids)
-		const { shards } = this as unknown as { shards: Map<number, Shard> }
-		for (const shard of shards.values()) {
-			const destroy = shard.destroy.bind(shard)
-			shard.destroy = (options) => {
-				if (options?.recover !== undefined) this.#onLeaving()
-				if (shard.connection) finish(shard.connection)
-				return destroy(options)
-			}
+/** `onLeaving` is called when a socket is dropped and will be reopened. After `end`, nothing connects. */
+export function endingStrategy(onLeaving: () => void): { build: Build; end(): void } {
+	let ended = false
+	const watch = (shard: Shard): void => {
+		const destroy = shard.destroy.bind(shard)
+		shard.destroy = (options) => {
+			if (options?.recover !== undefined) onLeaving()
+			if (shard.connection) finish(shard.connection)
+			return destroy(options)
 		}
+	}
+	return {
+		build(manager) {
+			const { retrieveSessionInfo } = manager.options
+			// `destroy` does not reach a shard that is about to connect. Such a shard requests its session first, so after `end` it
+			// waits here forever, without a timer.
+			manager.options.retrieveSessionInfo = (id) => (ended ? new Promise(() => {}) : retrieveSessionInfo(id))
+			const strategy = new SimpleShardingStrategy(manager)
+			const spawn = strategy.spawn.bind(strategy)
+			strategy.spawn = async (ids) => {
+				await spawn(ids)
+				const { shards } = strategy as unknown as { shards: Map<number, Shard> }
+				for (const shard of shards.values()) watch(shard)
+			}
+			return strategy
+		},
+		end: () => void (ended = true),
 	}
 }
 
