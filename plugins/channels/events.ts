@@ -8,10 +8,7 @@ const binding = {
 }
 
 export default {
-	'channel.created': {
-		description: 'A channel was created.',
-		payload: channel,
-	},
+	'channel.created': { description: 'A channel was created.', payload: channel },
 	'channel.updated': {
 		description: 'A channel was changed.',
 		payload: {
@@ -20,35 +17,20 @@ export default {
 			'binding_id?': 'The binding, if that was changed.',
 		},
 	},
-	'channel.deleted': {
-		description: 'A channel was deleted.',
-		payload: channel,
-	},
+	'channel.deleted': { description: 'A channel was deleted.', payload: channel },
 	'channel.connected': {
 		description: 'A channel is connected to its platform.',
-		payload: {
-			...channel,
-			bot: 'The name of the bot there.',
-		},
+		payload: { ...channel, bot: 'The name of the bot there.' },
 	},
 	'channel.disconnected': {
 		description: 'A channel lost its connection and reconnects.',
-		payload: {
-			...channel,
-			error: 'The reason, or null, for example after a change of its settings or its plugin.',
-		},
+		payload: { ...channel, error: 'The reason, or null, for example after a change of its settings or its plugin.' },
 	},
 	'channel.paired': {
 		description: 'A chat was bound to an agent.',
-		payload: {
-			...binding,
-			via: '`code` or `request`.',
-		},
+		payload: { ...binding, via: '`code` or `request`.' },
 	},
-	'channel.unpaired': {
-		description: 'A chat was unbound from its agent.',
-		payload: binding,
-	},
+	'channel.unpaired': { description: 'A chat was unbound from its agent.', payload: binding },
 	'channel.error': {
 		description: 'A channel has an error.',
 		payload: {

@@ -36,8 +36,6 @@ export default {
 	},
 	'heartbeat.deleted': {
 		description: 'A heartbeat was deleted. One that fires once is deleted without this event when it has fired.',
-		payload: {
-			heartbeat_id: 'Its id.',
-		},
+		payload: { heartbeat_id: 'Its id.' },
 	},
 } satisfies Record<string, EventType>
