@@ -1,6 +1,6 @@
 /** Validation that joi cannot express: exactly one of two forms must be given. */
 import { invalidField } from '../shared/invalid-field.ts'
-import type { Answerers, WhoMayAnswer } from './contract.ts'
+import type { Answerers } from './contract.ts'
 
 export interface ChannelRequest {
 	bot_token_ref?: string
@@ -22,16 +22,8 @@ export function tokenRef({ bot_token_ref: ref, config }: ChannelRequest): Channe
 	return { ...(bot_token_ref !== undefined && { bot_token_ref }), ...(config && { config: rest }) }
 }
 
-export function pairingRequest({
-	pairing_code,
-	agent_id,
-	channel_id,
-	external_chat_id,
-	who_may_answer,
-	paired_by,
-}: PairingRequest):
-	| { pairing_code: string; agent_id: string | undefined; who_may_answer: WhoMayAnswer | undefined }
-	| ({ agent_id: string; channel_id: string; external_chat_id: string } & Answerers) {
+export function pairingRequest(request: PairingRequest) {
+	const { pairing_code, agent_id, channel_id, external_chat_id, who_may_answer, paired_by } = request
 	const both = 'give either pairing_code, or agent_id, channel_id and external_chat_id'
 	if (pairing_code !== undefined) {
 		if (channel_id !== undefined) throw invalidField('channel_id', both)

@@ -64,24 +64,20 @@ export function openNotices(deps: SendDeps, queues: ChatQueues) {
 			place = outcome.next
 		}
 	}
-	/** Returns false if the notice was dropped. */
-	const queue = (notice: Omit<Notice, 'until'>, done: () => void = () => {}): boolean => {
-		const key = chatKey(notice.channel_id, notice.chat.id)
-		if (queues.length(key) >= WAITING_LIMIT) return false
-		const until = Date.now() + AGE_MS
-		queues.push(key, () => send({ ...notice, until }).finally(done))
-		return true
-	}
+	const queueAs =
+		(isHint: boolean) =>
+		(channel_id: string, chat: Notice['chat'], text: string, reply_to?: string): void => {
+			const key = chatKey(channel_id, chat.id)
+			if (queues.length(key) >= WAITING_LIMIT) return
+			const notice = { channel_id, chat, text, reply_to, until: Date.now() + AGE_MS, isHint }
+			if (isHint) queuedHints.add(channel_id)
+			queues.push(key, () => send(notice).finally(() => isHint && queuedHints.add(channel_id, -1)))
+		}
 	return {
 		/** Queues a notice. Drops it if too many jobs of the chat are queued, or if it cannot be sent in time. */
-		say(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void {
-			queue({ channel_id, chat, text, reply_to, isHint: false })
-		},
+		say: queueAs(false),
 		/** Queues a low-priority notice for a chat without an agent, sent once no other message of the channel is waiting. */
-		hint(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void {
-			const done = (): void => queuedHints.add(channel_id, -1)
-			if (queue({ channel_id, chat, text, reply_to, isHint: true }, done)) queuedHints.add(channel_id)
-		},
+		hint: queueAs(true),
 		/** Whether the chat may get a hint, which then counts toward its limit. False if too many hints of the channel are queued. */
 		mayHint(channel_id: string, chat_id: string): boolean {
 			if (queuedHints.of(channel_id) >= HINTS_WAITING_LIMIT) return false

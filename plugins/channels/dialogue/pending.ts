@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
-import type { Entry as StoreEntry, Op } from '../../../core/store/ports.ts'
+import type { Op } from '../../../core/store/ports.ts'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { ChatRef } from '../adapter.ts'
 import { chatKey } from './chat-queues.ts'
@@ -75,10 +75,7 @@ export function openPending(deps: Omit<DialogueDeps, 'pace' | 'marks' | 'session
 		}
 		chats.delete(key)
 	}
-	/**
-	 * Starts the run of the first message of a queue. Settles once it has started, will never start, or the plugin stops. Returns
-	 * the number of messages that share the run.
-	 */
+	/** Starts the run of a queue's first message, unless that is dropped. Returns the number of messages that share the run. */
 	const startFirst = async (entry: QueuedMessage, queue: readonly QueuedMessage[]): Promise<number> => {
 		const end = AbortSignal.any([signal, entry.dropped.signal])
 		let { since } = entry
@@ -104,11 +101,11 @@ export function openPending(deps: Omit<DialogueDeps, 'pace' | 'marks' | 'session
 		}
 		return 1
 	}
-	const entriesOf = async ({ agent_uid, channel_id, id }: QueuedMessage): Promise<StoreEntry<PendingMessage>[]> =>
-		[await store.get<PendingMessage>(keys.pending(agent_uid, channel_id, id))].filter((one) => one !== undefined)
+	const entryOf = ({ agent_uid, channel_id, id }: QueuedMessage) =>
+		store.get<PendingMessage>(keys.pending(agent_uid, channel_id, id))
 	/** Starts one run for all messages that were not dropped. `since`: the start of the wait limited by `WAIT_MS`. */
 	const start = async (group: readonly QueuedMessage[], since: number, end: AbortSignal): Promise<void> => {
-		const entries = (await Promise.all(group.map(entriesOf))).flat()
+		const entries = (await Promise.all(group.map(entryOf))).filter((one) => one !== undefined)
 		const newest = entries.at(-1)?.value
 		if (!newest) return
 		const messages = entries.map(({ value }) => value)
@@ -165,12 +162,11 @@ export function openPending(deps: Omit<DialogueDeps, 'pace' | 'marks' | 'session
 		}
 	}
 	/** Returns false if its run has started, or it was already dropped. */
-	const remove = async ({ id, agent_uid, channel_id }: QueuedMessage): Promise<boolean> => {
-		const key = keys.pending(agent_uid, channel_id, id)
-		const entry = await store.get(key)
+	const remove = async (message: QueuedMessage): Promise<boolean> => {
+		const entry = await entryOf(message)
 		if (!entry) return false
 		try {
-			await store.commit(agentScope(agent_uid), [{ key, value: undefined, expect: entry.rev }])
+			await store.commit(agentScope(message.agent_uid), [{ key: entry.key, value: undefined, expect: entry.rev }])
 			return true
 		} catch (error) {
 			if (isFault(error, 'conflict')) return false
