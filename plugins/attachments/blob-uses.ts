@@ -1,7 +1,4 @@
-/**
- * Counts the runs that use a blob. A blob is deleted with the last of them. The uses are written in the same commit as the run's
- * record or step.
- */
+/** Counts the runs that use a blob, in the commits that write their records and steps. The blob is deleted with the last. */
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import { deleteAll } from '../shared/delete-all.ts'

@@ -94,10 +94,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		})
 	}
 
-	/**
-	 * The run, preceded by earlier runs of its conversation. Those have ended, but no event reports an end that was written just
-	 * before a crash.
-	 */
+	/** The run, after the earlier ones of its conversation: they have ended, but perhaps without an event, before a crash. */
 	function withEarlier(run: FollowedRun): FollowedRun[] {
 		const { agent_uid, channel_id, chat, conversation } = run.reply
 		const all = runs.inChat(agent_uid, channel_id, chat).filter(({ reply }) => reply.conversation === conversation)

@@ -50,10 +50,7 @@ const message = Joi.object<IncomingMessage>({
 		messages: { 'string.pattern.name': '{#label} must be {#name}' }, // joi's own repeats what was sent
 	})
 
-/**
- * A plain copy of an adapter's message with only the known fields. Texts are well-formed and cut to their limits. Throws an
- * error that states the problem.
- */
+/** A plain copy of an adapter's message with only the known fields, its texts cut to their limits. Throws if it is invalid. */
 export function readMessage(given: unknown): IncomingMessage {
 	const { error, value } = message.validate(given)
 	if (error) throw error

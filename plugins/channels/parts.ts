@@ -1,7 +1,4 @@
-/**
- * Types shared by the two halves of this plugin: the registry with channels, bindings and connections, and the dialogue, which
- * receives and sends messages.
- */
+/** Types shared by the two halves of this plugin: the registry of channels, and the dialogue with their chats. */
 import type { AgentRef } from '../../core/plugin.ts'
 import type { ChannelAdapter, ChatRef, Connection, IncomingMessage, KnownChat } from './adapter.ts'
 import type { Channels, CommonConfig } from './contract.ts'

@@ -1,7 +1,4 @@
-/**
- * Fetches messages that arrived while the bot was offline. A resumed session delivers them, but a new one does not, so this requests
- * the messages of each chat since its newest accepted one.
- */
+/** Fetches messages that arrived while the bot was offline: a resumed session delivers them, but a new one does not. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Routes } from 'discord.js'
 import type { Client, REST } from 'discord.js'

@@ -51,10 +51,7 @@ export interface FeedOptions {
 	behind: (reader: FeedReader) => void
 }
 
-/**
- * One filter and all its readers, with one subscription. Passes events to the readers that are live. The others read the log
- * until they have caught up.
- */
+/** One filter with one subscription. Passes events to the live readers; the others read the log until they have caught up. */
 export class EventFeed {
 	readonly options: FeedOptions
 	readonly readers = new Set<FeedReader>()

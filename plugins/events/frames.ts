@@ -16,10 +16,7 @@ export function frame(cursor: Cursor, json: string): string {
 	return `data: ${json}\nid: ${cursor}\n\n`
 }
 
-/**
- * As `frame`, for several feeds. They receive an event one right after another, so a cache of the latest text is enough to make
- * each text once.
- */
+/** As `frame`, for several feeds. They get an event one right after another, so caching the latest text is enough. */
 export function frameMaker(clearance: Clearance): (delivery: Delivery) => string {
 	let latest: Delivery | undefined
 	let text = ''

@@ -118,10 +118,7 @@ export class Replay {
 	}
 }
 
-/**
- * The events that arrived during the read and are not in the page. An event arrives before the log returns it, in the same
- * order. So the page contains a prefix of the buffered events.
- */
+/** The buffered events that the page lacks. It has a prefix of them, since each arrives before the log returns it. */
 function missing(buffered: Buffered, page: LogPage): Frame[] {
 	const read = new Set(page.entries.map(({ event }) => event.event_id))
 	return buffered.frames.slice(buffered.frames.findLastIndex(({ event_id }) => read.has(event_id)) + 1)

@@ -12,10 +12,7 @@ const LONGEST_DAYS = 366
 const LONGEST_AT_DAYS = 3_653
 const DAY_MS = 86_400_000
 
-/**
- * Validates a schedule. `usual`: the default timezone, for `cron` and for an `at` without an offset. Throws `invalid_request` with the
- * field and the problem.
- */
+/** Validates a schedule. `usual`: the default timezone of `cron`, and of an `at` without an offset. Throws `invalid_request`. */
 export function scheduleOf(
 	{ cron, timezone, every, at }: Omit<HeartbeatRequest, 'prompt'>,
 	now: number,

@@ -1,9 +1,6 @@
 /** Makes a model's Markdown safe for Telegram's Rich Markdown, which can do more than show text. */
 
-/**
- * Everything that some parser treats as a line end. The result has only `\n`, so that every parser sees the same lines as this
- * check.
- */
+/** What any parser treats as a line end. The result has only `\n`, so that all parsers see the same lines. */
 const LINE_END = /\r\n|[\n\v\f\r\x85\u2028\u2029]/
 
 /**

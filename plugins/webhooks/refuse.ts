@@ -46,10 +46,7 @@ export function refusalsOf(ctx: Context<WebhookSettings>) {
 
 	return {
 		report,
-		/**
-		 * Records a delivery, within the rate limit if it is unsigned, and returns the error to throw. The sender gets this error even
-		 * if recording fails.
-		 */
+		/** Records a delivery, within the rate limit if it is unsigned. Returns the error to throw, even if recording fails. */
 		async record(
 			{ hook, source_ip, received_at }: Arrival,
 			code: 'signature_invalid' | 'invalid_request',

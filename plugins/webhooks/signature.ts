@@ -61,10 +61,7 @@ function problemOf(
 	return `the timestamp "${timestamp.slice(0, 32)}" differs from the gateway's time by more than ${tolerance_s} seconds`
 }
 
-/**
- * Whether a time, in seconds or milliseconds since 1970, is within the tolerance of `now`, in milliseconds. This limits how long a
- * recorded delivery can be replayed.
- */
+/** Whether a time, in s or ms since 1970, differs from `now` (ms) by at most the tolerance. This limits replays. */
 export function isTimely(time: string | number, tolerance_s: number, now: number): boolean {
 	if (!/^\d{1,15}$/.test(String(time))) return false
 	const value = Number(time)

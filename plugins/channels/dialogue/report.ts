@@ -11,10 +11,7 @@ type ReportContext = Pick<Context, 'emit' | 'log' | 'use' | 'events'>
 /** Limit of a platform's reason, in characters. */
 const ERROR_LIMIT = 500
 
-/**
- * Emits `channel.message_received` in the run that the message started or answered. Call it after the run has started, since the
- * run writes its own first event.
- */
+/** Emits `channel.message_received` in the message's run. Call it after `run.started`, the first event of a run. */
 export async function reportReceived(ctx: ReportContext, reply: Reply, message_id: string): Promise<void> {
 	const { run_id, agent, channel_id, chat } = reply
 	const payload = { channel_id, ...placeOf(chat), message_id }

@@ -12,10 +12,7 @@ import { texts } from './texts.ts'
 const SEARCHED_RUNS = 100
 const DATE_LENGTH = '2030-01-31'.length
 
-/**
- * Adds the result of another conversation to the chat's conversation, once, before anybody in the chat can answer it. Changes the
- * stored reply.
- */
+/** Adds the result of another conversation to the chat's, once, before anybody can answer it. Changes the stored reply. */
 export async function addToConversation(
 	{ ctx, sessions }: DialogueDeps,
 	bound: BoundChat,
