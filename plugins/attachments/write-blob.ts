@@ -74,14 +74,8 @@ export async function writeBlob(
 		if (size === 0) throw new Fault('invalid_request', 'an attachment must not be empty')
 		if (rest.length > 0) cut()
 		const digest = hash.digest('hex')
-		const blob: BlobRecord = {
-			upload,
-			pieces,
-			size,
-			media_type: mediaTypeOf(head, about),
-			uses: 0,
-			at: now(),
-		}
+		const media_type = mediaTypeOf(head, about)
+		const blob: BlobRecord = { upload, pieces, size, media_type, uses: 0, at: now() }
 		const kept = await publish(store, uid, digest, blob, { unwritten, loose, max_bytes_per_agent })
 		if (kept.upload !== upload && loose !== undefined) await deleteLoose(store, uid, upload)
 		return { blob: blobName(digest), media_type: kept.media_type, size }

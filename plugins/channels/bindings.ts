@@ -195,13 +195,6 @@ function answerersOf({ who_may_answer, paired_by }: BindingRecord): WhoMayAnswer
 
 function view(channel_id: string, record: BindingRecord): Binding {
 	const { binding_id, agent_id, external_chat_id, paired_by = null, created_at } = record
-	return {
-		binding_id,
-		agent_id,
-		channel_id,
-		external_chat_id,
-		who_may_answer: answerersOf(record),
-		paired_by,
-		created_at,
-	}
+	const who_may_answer = answerersOf(record)
+	return { binding_id, agent_id, channel_id, external_chat_id, who_may_answer, paired_by, created_at }
 }
