@@ -30,7 +30,7 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 	const { store, config } = ctx
 	const gate = openGate(config)
 	const readers = openReaders(config)
-	const unknownTokens = limitUnknownTokens()
+	const refuseUnknown = limitUnknownTokens()
 	const refusals = refusalsOf(ctx)
 	const limits = { bytes: config.max_body_kib * 1024, ms: BODY_MS }
 
@@ -45,7 +45,7 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 	const find = async (token: string, source_ip: string): Promise<Hook> => {
 		const token_hash = TOKEN.test(token) ? sha256(token) : undefined
 		const pointer = token_hash && (await store.getShared<Pointer>(keys.pointer(token_hash)))?.value
-		if (!pointer) throw unknownTokens.refuse(source_ip)
+		if (!pointer) throw refuseUnknown(source_ip)
 		const webhook = await recordOf(pointer, token_hash)
 		const agent = await ctx.use('agents').find(pointer.agent)
 		if (agent?.uid !== pointer.uid) throw unknownToken()

@@ -5,16 +5,16 @@ import { tryLater } from '../shared/try-later.ts'
 /** Limit of requests with unknown tokens per network and minute. */
 const LIMIT = 300
 
-/** Limits requests with unknown tokens. Requests with a valid token do not count, even from the same address. */
-export function limitUnknownTokens(clock?: () => number) {
+/**
+ * Returns a function that makes the error for a request with an unknown token from an address: `not_found`, or `rate_limited` after
+ * 300 within a minute from one network. Requests with a valid token do not count.
+ */
+export function limitUnknownTokens(clock?: () => number): (address: string) => Fault {
 	const count = networkCounter(LIMIT, clock)
-	return {
-		/** The error for an unknown token: `not_found`, or `rate_limited` after 300 within a minute from one network. */
-		refuse(address: string): Fault {
-			const seconds = count(address)
-			if (seconds === 0) return unknownToken()
-			return tryLater('rate_limited', 'too many requests with unknown tokens', seconds)
-		},
+	return (address) => {
+		const seconds = count(address)
+		if (seconds === 0) return unknownToken()
+		return tryLater('rate_limited', 'too many requests with unknown tokens', seconds)
 	}
 }
 

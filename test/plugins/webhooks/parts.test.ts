@@ -209,14 +209,13 @@ void t.test('a body waits in the queue until another ends or is slow, at most 10
 
 void t.test('wrong tokens are counted by network', async (t) => {
 	const clock = clockAt(0)
-	const unknownTokens = limitUnknownTokens(clock)
-	const codes = (address: string, times: number): string[] =>
-		Array.from({ length: times }, () => unknownTokens.refuse(address).code)
+	const refuse = limitUnknownTokens(clock)
+	const codes = (address: string, times: number): string[] => Array.from({ length: times }, () => refuse(address).code)
 	t.strictSame(new Set(codes('192.0.2.1', 300)), new Set(['not_found']))
 	t.strictSame(codes('192.0.2.1', 2), ['rate_limited', 'rate_limited'])
 	t.strictSame(codes('::ffff:192.0.2.1', 1), ['rate_limited'], 'the same address, written as IPv6')
 	t.strictSame(codes('192.0.2.2', 1), ['not_found'])
-	t.equal(unknownTokens.refuse('192.0.2.1').headers['retry-after'], '60')
+	t.equal(refuse('192.0.2.1').headers['retry-after'], '60')
 	t.strictSame(new Set(codes('2001:db8:1:2::1', 300)), new Set(['not_found']))
 	t.strictSame(codes('2001:db8:1:2:3:4:5:6', 1), ['rate_limited'], 'the same /64')
 	t.strictSame(codes('2001:db8:1:3::1', 1), ['not_found'])
