@@ -1,4 +1,3 @@
-import type { AgentRef } from '../../core/plugin.ts'
 import type { OpenRequest, OpenRequests, StreamSettings } from '../auth/contract.ts'
 
 export interface ChatSettings extends StreamSettings {
@@ -9,23 +8,9 @@ export interface ChatSettings extends StreamSettings {
 	ping_s: number
 }
 
-export type WaitingRequests = OpenRequests<OpenRequest>
-/** An open WebSocket. */
-interface OpenSocket extends OpenRequest {
-	readonly agent: AgentRef
-}
-export type Sockets = OpenRequests<OpenSocket>
-
 export interface LegacyChat {
 	/** Requests that wait for a reply, streams included. */
-	readonly waiting: WaitingRequests
-	readonly sockets: Sockets
-}
-
-declare module '../../core/plugin.ts' {
-	interface Services {
-		'legacy-chat': LegacyChat
-	}
+	readonly waiting: OpenRequests<OpenRequest>
 }
 
 declare module '../../config/types.ts' {

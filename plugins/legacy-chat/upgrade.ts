@@ -7,8 +7,10 @@ import { answerSocket, safetyHeaders } from '../../core/http/raw-answer.ts'
 import { once } from '../shared/once.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Context, UpgradeHandler } from '../../core/plugin.ts'
-import type { ChatSettings, Sockets } from './contract.ts'
+import type { OpenRequests } from '../auth/contract.ts'
+import type { ChatSettings } from './contract.ts'
 import { errorBody } from './errors.ts'
+import type { ChatSocket } from './socket.ts'
 
 /** Limit of a frame, including its fragments; a larger one closes the socket with 1009. Messages have a separate limit. */
 const PAYLOAD_LIMIT_BYTES = 1024 * 1024
@@ -20,7 +22,7 @@ export const RESTARTING = 'the chat API is being restarted; runs continue, and t
 
 const path = /^\/api\/agents\/([^/?#]+)\/chat\/ws\/?(?:\?.*)?$/
 
-export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeHandler {
+export function upgrades(ctx: Context<ChatSettings>, sockets: OpenRequests<ChatSocket>): UpgradeHandler {
 	const load = once(loadServer)
 
 	const take = async (request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {

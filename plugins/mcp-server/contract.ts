@@ -28,22 +28,6 @@ export interface McpAnswer {
 	closed(): void
 }
 
-export interface McpServer {
-	/**
-	 * Throws `not_found` for a session that does not exist or has another owner; `invalid_request`,
-	 * `payload_too_large`, `rate_limited`, or `unavailable` if there is no room for another session.
-	 */
-	handle(request: McpRequest): Promise<McpAnswer>
-	/** The number of open sessions. */
-	readonly size: number
-}
-
-declare module '../../core/plugin.ts' {
-	interface Services {
-		'mcp-server': McpServer
-	}
-}
-
 declare module '../../config/types.ts' {
 	interface Config {
 		'mcp-server': McpServerSettings

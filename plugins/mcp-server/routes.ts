@@ -2,7 +2,8 @@ import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { McpAnswer, McpServer, McpServerSettings } from './contract.ts'
+import type { McpAnswer, McpServerSettings } from './contract.ts'
+import type { Sessions } from './sessions.ts'
 import { stream } from './stream.ts'
 
 const MCP_PATH = '/mcp'
@@ -31,12 +32,12 @@ const otherFailure = Joi.object({
 	.description('An error of the protocol. Errors before it, such as a missing token, have the shape `Error`.')
 	.example({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'Bad Request: Server not initialized' } })
 
-export function routes(server: Server, ctx: Context<McpServerSettings>, service: McpServer): void {
+export function routes(server: Server, ctx: Context<McpServerSettings>, sessions: Sessions): void {
 	const handle = (request: Request, method: 'GET' | 'POST' | 'DELETE'): Promise<McpAnswer> => {
 		const { headers: sent } = request.raw.req
 		refuseForeignOrigin(sent, ctx.use('auth').cors_origins)
 		const { credentials } = request.auth
-		return service.handle({ method, headers: sent, body: request.payload, credentials })
+		return sessions.handle({ method, headers: sent, body: request.payload, credentials })
 	}
 	const answer = async ({ response, closed }: McpAnswer, request: Request, h: ResponseToolkit) => {
 		const id = response.headers.get('mcp-session-id')

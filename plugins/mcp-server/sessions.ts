@@ -8,7 +8,7 @@ import type { Context, Services } from '../../core/plugin.ts'
 import type { Credentials, OpenRequests } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'
 import type { McpContext } from './call.ts'
-import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
+import type { McpAnswer, McpRequest, McpServerSettings } from './contract.ts'
 import { keptSessions } from './kept-sessions.ts'
 import type { EarlierSession, McpSession } from './session.ts'
 
@@ -20,7 +20,7 @@ const NO_SESSION = 'send `initialize` first, and then the header Mcp-Session-Id 
 /** For a client that uses the old transport HTTP+SSE, which begins with a GET request. */
 const NO_SESSION_TO_STREAM = `this server speaks Streamable HTTP, not the old transport HTTP+SSE; set the client to "http" in place of "sse". In Streamable HTTP, ${NO_SESSION}`
 
-export class Sessions implements McpServer, AsyncDisposable {
+export class Sessions implements AsyncDisposable {
 	readonly #ctx: Context<McpServerSettings>
 	readonly #sessions = new Map<string, McpSession>()
 	readonly #open: OpenRequests<McpSession>
@@ -48,10 +48,10 @@ export class Sessions implements McpServer, AsyncDisposable {
 		}
 	}
 
-	get size(): number {
-		return this.#sessions.size
-	}
-
+	/**
+	 * Throws `not_found` for a session that does not exist or has another owner; `invalid_request`, `payload_too_large`,
+	 * `rate_limited`, or `unavailable` if there is no room for another session.
+	 */
 	async handle(request: McpRequest): Promise<McpAnswer> {
 		refuseBulk(request.body)
 		const id = request.headers['mcp-session-id']
@@ -189,7 +189,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		const { max_sessions } = this.#ctx.config
 		const own = [...this.#sessions.values()].filter((session) => session.owner === owner)
 		const opening = [...this.#opening].filter((one) => one.owner === owner).length
-		if (this.size + this.#opening.size < max_sessions && own.length + opening < max_sessions / 2) return
+		if (this.#sessions.size + this.#opening.size < max_sessions && own.length + opening < max_sessions / 2) return
 		const idle = own.filter((session) => session.idle_since !== null)
 		const [oldest] = idle.toSorted((a, b) => (a.idle_since ?? 0) - (b.idle_since ?? 0))
 		if (!oldest) {

@@ -19,12 +19,6 @@ export type RequestMessage = (ChatMessage & { sources?: AttachmentSource[] }) | 
 /** As `RequestMessage`, with attachments that the agent has stored. */
 export type StoredMessage = ChatMessage | { role: 'system'; content: string }
 
-declare module '../../core/plugin.ts' {
-	interface Services {
-		'openai-api': OpenAiApi
-	}
-}
-
 declare module '../../config/types.ts' {
 	interface Config {
 		'openai-api': OpenAiSettings

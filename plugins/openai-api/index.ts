@@ -14,9 +14,7 @@ export default definePlugin<OpenAiSettings, OpenAiApi>({
 	name: 'openai-api',
 	needs: ['auth', 'agents', 'attachments', 'runs'],
 	start(ctx): OpenAiApi {
-		const open: OpenAiApi['open'] = ctx
-			.use('auth')
-			.openRequests({ limit: ctx.config.max_open, what: 'requests are in progress' })
+		const open = ctx.use('auth').openRequests({ limit: ctx.config.max_open, what: 'requests are in progress' })
 		ctx.defer(() => {
 			// On a reload, they continue in their generation, as every request does.
 			if (ctx.gateway.state() === 'draining') void open.end('the gateway is stopping')
