@@ -4,15 +4,25 @@
  *
  * It is not trusted: the main thread monitors it, and ends it after an invalid message.
  */
+import { stripTypeScriptTypes } from 'node:module'
 import { Socket } from 'node:net'
-import { fromLines, overLimit, toLine } from './host-protocol.ts'
-import type { CheckOrder, FromHost, HostSettings, ProgramOrder, ProgramOutcome, ToHost } from './host-protocol.ts'
+import { fromLines, overLimit, programLimits, toLine } from './host-protocol.ts'
+import type {
+	CheckOrder,
+	FromHost,
+	HostSettings,
+	Program,
+	ProgramOrder,
+	ProgramOutcome,
+	ToHost,
+} from './host-protocol.ts'
 import { memoryLine, openIsolate, Refusal } from './isolate.ts'
 import type { FreshIsolate } from './isolate.ts'
-import { strip } from './strip.ts'
 
 /** The interval of checks of this process's memory and CPU time. */
 const WATCH_MS = 10
+/** The codes of errors in a program. */
+const syntaxErrors = new Set<unknown>(['ERR_INVALID_TYPESCRIPT_SYNTAX', 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'])
 
 const settings = JSON.parse(process.argv[2] ?? '') as HostSettings
 const pipe = new Socket({ fd: 3 })
@@ -97,6 +107,30 @@ function check({ id, ...program }: CheckOrder): void {
 function refused(error: unknown): ProgramOutcome {
 	if (error instanceof Refusal) return { ok: false, code: error.code, message: error.message }
 	throw error
+}
+
+/** Converts TypeScript to JavaScript: types become blanks, so that lines and columns stay the same. Throws a `Refusal`. */
+function strip({ code, language }: Program): string {
+	if (language === 'javascript') return code
+	try {
+		return stripTypeScriptTypes(code)
+	} catch (error) {
+		const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
+		if (!(error instanceof Error && 'code' in error && syntaxErrors.has(error.code))) {
+			// The compiler itself failed, as it does on very deeply nested types, and it stays unusable for later programs of this
+			// process.
+			throw new Refusal('sandbox_crash', 'the TypeScript compiler failed on it')
+		}
+		// Node states the line only at the beginning of the stack.
+		const line = /^:(\d+)\n/.exec(stack)?.[1]
+		const text = explained(message.trim()).slice(0, programLimits.message_length)
+		throw new Refusal('skill_invalid', line ? `line ${line}: ${text}` : text)
+	}
+}
+
+function explained(message: string): string {
+	const what = /^(?:TypeScript )?(.{1,100}?) (?:is|are) not supported in strip-only mode$/.exec(message)?.[1]
+	return what === undefined ? message : `${what} cannot be used here: types are only removed, nothing is compiled`
 }
 
 function fresh(): FreshIsolate {

@@ -15,7 +15,6 @@ const files = [
 	'sandbox/globals.ts',
 	'sandbox/urls.ts',
 	'sandbox/host-tools.ts',
-	'sandbox/strip.ts',
 ]
 const root = new URL('../../', import.meta.url)
 
