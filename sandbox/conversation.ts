@@ -19,19 +19,24 @@ export function requestOf(order: RunOrder, journal: readonly Step[]): ModelReque
 	}
 }
 
-const namedTools = new WeakMap<ToolSpec[], ReturnType<typeof withWireNames>>()
-
-/** Computed once for each list. */
-function named(tools: ToolSpec[]): ReturnType<typeof withWireNames> {
-	const known = namedTools.get(tools) ?? withWireNames(tools)
-	namedTools.set(tools, known)
-	return known
+interface NamedTools {
+	/** Their descriptions have the names that a model sees. */
+	tools: ToolSpec[]
+	/** Replaces names in the same way. */
+	inText(text: string): string
 }
 
-/** The tools with descriptions in which tools have the names that a model sees. `inText` replaces names in the same way. */
-function withWireNames(tools: ToolSpec[]) {
-	const inText = namesIn(tools)
-	return { inText, tools: tools.map((tool) => ({ ...tool, description: inText(tool.description) })) }
+const namedTools = new WeakMap<ToolSpec[], NamedTools>()
+
+/** Computed once for each list. */
+function named(tools: ToolSpec[]): NamedTools {
+	let known = namedTools.get(tools)
+	if (!known) {
+		const inText = namesIn(tools)
+		known = { inText, tools: tools.map((tool) => ({ ...tool, description: inText(tool.description) })) }
+		namedTools.set(tools, known)
+	}
+	return known
 }
 
 /** Replaces the names of tools in a text by those that a model sees. */

@@ -25,7 +25,7 @@ export interface Spending {
  */
 export function remarkDue(spending: Spending, left_ms: number): Remark | undefined {
 	const { limits, journal, elsewhere } = spending
-	const steps = journal.filter((step) => step.kind === 'model').length
+	const steps = modelCallsIn(journal)
 	const tokens = tokensOf(journal) + elsewhere
 	const total_ms = limits.wall_time_s * 1000
 	const isFirst = steps === 0
@@ -71,7 +71,7 @@ export function lastCallFor(journal: readonly Step[]): EndReason | undefined {
 }
 
 export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Spending): Fault {
-	const steps = journal.filter((step) => step.kind === 'model').length
+	const steps = modelCallsIn(journal)
 	const who = elsewhere > 0 ? 'the run and its sub-agents' : 'the run'
 	const made = Math.max(steps, limits.steps)
 	const messages: Record<EndReason, string> = {
@@ -86,6 +86,10 @@ export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Spen
 /** Whether a run may spend more after `usage`, which is not in its journal yet. */
 export function hasTokensLeft({ limits, journal, elsewhere }: Spending, usage: Usage): boolean {
 	return tokensOf(journal) + elsewhere + usage.input_tokens + usage.output_tokens < limits.tokens
+}
+
+export function modelCallsIn(journal: readonly Step[]): number {
+	return journal.filter((step) => step.kind === 'model').length
 }
 
 function tokensOf(journal: readonly Step[]): number {

@@ -21,7 +21,7 @@ import type {
 import { cachedReader } from './attachments/load.ts'
 import { makeCalls, nextCalls } from './calls.ts'
 import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
-import { exceeded, hasTokensLeft, lastCallFor, remarkDue } from './limits.ts'
+import { exceeded, hasTokensLeft, lastCallFor, modelCallsIn, remarkDue } from './limits.ts'
 import type { Spending } from './limits.ts'
 import type { AskModel, ModelIo } from './ask-model.ts'
 import type { Link } from './link.ts'
@@ -136,7 +136,7 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 	let failure: string | undefined
 	const modelIo: ModelIo = {
 		signal: time.signal,
-		step: journal.filter((step) => step.kind === 'model').length + 1,
+		step: modelCallsIn(journal) + 1,
 		emit(event) {
 			const { provider, message } = event.payload
 			if (event.event_type === 'model.retry') failure = `${String(provider)}: ${String(message)}`

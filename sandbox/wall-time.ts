@@ -1,9 +1,7 @@
 import { Fault } from '../core/errors.ts'
+import { TIMER_LIMIT_MS } from '../core/util/timer-limit.ts'
 import type { RunOrder } from '../core/protocol.ts'
 import { exceeded } from './limits.ts'
-
-/** The longest delay of a timer; about 24 days. */
-const TIMER_LIMIT_MS = 2 ** 31 - 1
 
 export type WallTime = ReturnType<typeof wallTime>
 

@@ -1,5 +1,5 @@
 /** Validates a value with a JSON Schema without generating code, since neither is trusted. */
-import { isObject } from '../models/values.ts'
+import { isObject } from '../../core/util/is-object.ts'
 
 /** Limit of the listed problems: a model needs no more to correct its answer. */
 const PROBLEMS = 5

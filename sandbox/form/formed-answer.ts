@@ -1,10 +1,10 @@
 /** Asks the model until its answer has the form that the caller of the run requires: JSON, or a call of one of its tools. */
+import { jsonIn } from '../../core/util/json-in.ts'
 import { addUsage } from '../../core/protocol.ts'
 import type { ModelAnswer, Usage, WorkerEvent } from '../../core/protocol.ts'
 import type { AnswerForm } from '../order.ts'
 import { failed } from '../models/provider.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
-import { parsed } from '../models/values.ts'
 import { problemsIn } from './check-json.ts'
 
 /** Further calls after an answer of another form. */
@@ -46,7 +46,7 @@ function formOf(answer: ModelAnswer, { json, call }: AnswerForm): { answer: Mode
 	if (tool_calls.length > 0 || finish_reason === 'length' || finish_reason === 'content_filter') return { answer }
 	if (call) return { problem: `it must be a call of ${call.join(' or ')}` }
 	if (!json) return { answer }
-	const { text, value } = jsonIn(answer.content)
+	const { text, value } = findJson(answer.content)
 	if (value === undefined) return { problem: 'it must be one JSON value, and no text around it' }
 	const { schema = { type: 'object' } } = json
 	const problems = problemsIn(value, schema)
@@ -55,7 +55,7 @@ function formOf(answer: ModelAnswer, { json, call }: AnswerForm): { answer: Mode
 }
 
 /** The JSON of an answer, which may be in a code block or surrounded by text. */
-function jsonIn(content: string): { text: string; value?: unknown } {
+function findJson(content: string): { text: string; value?: unknown } {
 	const trimmed = content.trim()
 	const block = trimmed.slice(trimmed.indexOf('```'), trimmed.lastIndexOf('```')).replace(/^```\w*/, '')
 	const inner = trimmed.slice(
@@ -63,7 +63,7 @@ function jsonIn(content: string): { text: string; value?: unknown } {
 		Math.max(trimmed.lastIndexOf('}'), trimmed.lastIndexOf(']')) + 1,
 	)
 	for (const text of [trimmed, block.trim(), inner]) {
-		const value = parsed(text)
+		const value = jsonIn(text)
 		if (value !== undefined) return { text, value }
 	}
 	return { text: trimmed }

@@ -1,5 +1,5 @@
+import { fieldsOf } from '../../core/util/is-object.ts'
 import type { ModelOrder } from '../order.ts'
-import { objectIn } from './values.ts'
 
 /** The names of the limit in all APIs. Only names that the server supports are set. */
 const NAMES = [
@@ -19,7 +19,7 @@ export function answerBound(order: ModelOrder): number | undefined {
 /** The limit in `extra_body`, which overrides all other settings. */
 export function boundInBody({ extra_body }: ModelOrder): number | undefined {
 	if (!extra_body) return undefined
-	return boundIn({ ...extra_body, ...objectIn(extra_body.options), ...objectIn(extra_body.generationConfig) })
+	return boundIn({ ...extra_body, ...fieldsOf(extra_body.options), ...fieldsOf(extra_body.generationConfig) })
 }
 
 /** With Ollama, a negative number means no limit. */

@@ -1,4 +1,5 @@
 /** Builds an answer from a server's response, in any dialect, and bounds it. */
+import { isObject } from '../../core/util/is-object.ts'
 import { wireName } from '../wire-name.ts'
 import type { ModelAnswer, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
@@ -6,10 +7,10 @@ import { answerBound, boundInBody } from './answer-bound.ts'
 import { finishReason } from './finish-reason.ts'
 import { ModelError } from './provider.ts'
 import type { ModelRequest } from './provider.ts'
-import { originalArguments } from './property-names.ts'
+import { originalArguments } from './tool-parameters.ts'
 import { sealState } from './provider-state.ts'
 import { estimateUsage } from './usage.ts'
-import { isObject, stringIn } from './values.ts'
+import { stringIn } from './values.ts'
 
 /** Limit of the characters of one answer, including arguments of calls and reasoning. A model that exceeds it is in a loop. */
 const ANSWER_LIMIT = 1024 * 1024

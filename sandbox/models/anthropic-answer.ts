@@ -1,10 +1,12 @@
 /** Reads the events of a streamed message, or a whole one, into an answer. */
+import { fieldsOf, isObject } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { throwErrorIn } from './failures.ts'
 import { countedUsage } from './usage.ts'
-import { countIn, isObject, objectIn, parsed, stringIn } from './values.ts'
+import { countIn, stringIn } from './values.ts'
 
 type Block = Record<string, unknown>
 
@@ -27,14 +29,14 @@ export class MessageReader implements AnswerReader {
 		switch (event.type) {
 			case 'message_start':
 				this.#answer.isUntouched = false
-				return this.#takeUsage(objectIn(event.message).usage)
+				return this.#takeUsage(fieldsOf(event.message).usage)
 			case 'content_block_start':
 				return this.#begin(event.index, event.content_block)
 			case 'content_block_delta':
 				return this.#add(this.#blockAt(event.index), event.delta)
 			case 'message_delta': {
 				this.#takeUsage(event.usage)
-				this.#answer.finishWord = stringIn(objectIn(event.delta).stop_reason) || this.#answer.finishWord
+				this.#answer.finishWord = stringIn(fieldsOf(event.delta).stop_reason) || this.#answer.finishWord
 				return
 			}
 		}
@@ -56,7 +58,7 @@ export class MessageReader implements AnswerReader {
 		for (const [at, block] of this.#blocks.entries()) {
 			if (block?.type !== 'tool_use') continue
 			const json = this.#json.get(block)
-			if (json !== undefined) block.input = parsed(json || '{}') ?? {}
+			if (json !== undefined) block.input = jsonIn(json || '{}') ?? {}
 			answer.addToCall(at, { id: block.id, name: block.name, arguments: json ?? JSON.stringify(block.input ?? {}) })
 		}
 		// Text and calls can be sent back from the answer itself, without state.
@@ -76,7 +78,7 @@ export class MessageReader implements AnswerReader {
 	}
 
 	#add(block: Block, delta: unknown): void {
-		const { type, ...piece } = objectIn(delta)
+		const { type, ...piece } = fieldsOf(delta)
 		switch (type) {
 			case 'text_delta':
 				block.text = stringIn(block.text) + textOrNothing(piece.text)
@@ -99,7 +101,7 @@ export class MessageReader implements AnswerReader {
 	}
 
 	#takeUsage(usage: unknown): void {
-		const fields = Object.entries(objectIn(usage)).filter(([, value]) => value !== null && value !== undefined)
+		const fields = Object.entries(fieldsOf(usage)).filter(([, value]) => value !== null && value !== undefined)
 		this.#usage = { ...this.#usage, ...Object.fromEntries(fields) }
 	}
 }
@@ -110,7 +112,7 @@ function usageIn(usage: Record<string, unknown>): Usage | undefined {
 		input: usage.input_tokens,
 		output: usage.output_tokens,
 		cached: usage.cache_read_input_tokens,
-		reasoning: objectIn(usage.output_tokens_details).thinking_tokens,
+		reasoning: fieldsOf(usage.output_tokens_details).thinking_tokens,
 	})
 	if (counted) counted.input_tokens += (counted.cached_tokens ?? 0) + (countIn(usage.cache_creation_input_tokens) ?? 0)
 	return counted

@@ -1,5 +1,6 @@
 /** Asks again in another form if a server refuses something dispensable. */
 import { hash } from 'node:crypto'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { workaroundFor } from './workarounds.ts'
@@ -11,7 +12,7 @@ const MEMORY_LIMIT = 256
 /** Limit of the workarounds in one call: each costs a refused request. */
 const WORKAROUNDS_LIMIT = 6
 
-const learned = new Map<string, Traits>()
+const learned = new BoundedMap<string, Traits>(MEMORY_LIMIT)
 
 /**
  * Asks, and asks again without something dispensable that the server refused. A workaround that helped is remembered for later
@@ -38,7 +39,7 @@ export async function askWithWorkarounds(
 	for (let left = WORKAROUNDS_LIMIT; ; left--) {
 		const reply = await ask(traits)
 		if (reply.status === 'answered') {
-			for (const [whose, workaround] of lasting) remember(whose, and(learned.get(whose), workaround))
+			for (const [whose, workaround] of lasting) learned.set(whose, and(learned.get(whose), workaround))
 			if (refusedTools !== undefined) onToolsRefused?.(refusedTools)
 			return reply
 		}
@@ -71,11 +72,4 @@ function digestOfTools(tools: readonly ToolSpec[]): string {
 function and(known: Traits = {}, more: Traits = {}): Traits {
 	const drop = new Set([...(known.drop ?? []), ...(more.drop ?? [])])
 	return { ...known, ...more, ...(drop.size > 0 && { drop: [...drop] }) }
-}
-
-function remember(name: string, traits: Traits): void {
-	learned.delete(name)
-	learned.set(name, traits)
-	const [oldest] = learned.keys()
-	if (learned.size > MEMORY_LIMIT && oldest !== undefined) learned.delete(oldest)
 }

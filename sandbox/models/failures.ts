@@ -1,10 +1,12 @@
 /** Converts errors of model calls to failures with the gateway's codes. */
+import { fieldsOf } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { ModelOrder } from '../order.ts'
 import { failed, ModelError } from './provider.ts'
 import type { ModelFailure, ModelReply } from './provider.ts'
 import { isTooLong, statedLimit } from './too-long.ts'
-import { listIn, objectIn, parsed, stringIn } from './values.ts'
+import { listIn, stringIn } from './values.ts'
 
 /** Shorter keys are placeholders for local servers, such as "none"; to redact them would only garble the text. */
 const SECRET_LENGTH = 8
@@ -55,12 +57,12 @@ export function throwErrorIn(value: unknown): void {
 
 /** An error in the body of a response. */
 export function errorIn(value: unknown): ServerError | undefined {
-	const body = objectIn(value)
+	const body = fieldsOf(value)
 	// The form of vLLM and similar servers.
 	const error = body.error ?? (body.object === 'error' ? body : undefined)
 	if (error === undefined || error === null) return undefined
 	if (typeof error === 'string') return { message: error }
-	const { message, code, type, param, status, n_prompt_tokens: tokens, n_ctx: window } = objectIn(error)
+	const { message, code, type, param, status, n_prompt_tokens: tokens, n_ctx: window } = fieldsOf(error)
 	const number = Number(code ?? status)
 	const reported = stringIn(message)
 	return {
@@ -102,7 +104,7 @@ export class ConnectionFailure extends Error {
 
 /** The error for a response whose status is not a success. `text`: the body. */
 export function refusalOf(status: number, text: string, headers: ServerError['headers']): StreamError {
-	const body = parsed(text)
+	const body = jsonIn(text)
 	const refused = Array.isArray(body) ? body[0] : body
 	const reported = errorIn(refused)
 	const message = `${status} ${reported?.message ?? (text || 'status code (no body)')}`.trim()
@@ -111,8 +113,8 @@ export function refusalOf(status: number, text: string, headers: ServerError['he
 
 /** Google states the time to wait in the details of the error. */
 function withDelayIn(body: unknown, headers: ServerError['headers']): ServerError['headers'] {
-	const delay = listIn(objectIn(objectIn(body).error).details)
-		.map((detail) => Number.parseFloat(stringIn(objectIn(detail).retryDelay)))
+	const delay = listIn(fieldsOf(fieldsOf(body).error).details)
+		.map((detail) => Number.parseFloat(stringIn(fieldsOf(detail).retryDelay)))
 		.find((seconds) => seconds >= 0)
 	if (delay === undefined) return headers
 	return { get: (name) => headers?.get(name) ?? (name === 'retry-after' ? String(delay) : null) }

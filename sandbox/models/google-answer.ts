@@ -1,9 +1,11 @@
 /** Reads the chunks of streamed contents, or whole ones, into an answer. */
+import { fieldsOf, isObject } from '../../core/util/is-object.ts'
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { throwErrorIn } from './failures.ts'
-import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
+import { countedUsage } from './usage.ts'
+import { countIn, listIn, stringIn } from './values.ts'
 
 type Part = Record<string, unknown>
 
@@ -25,11 +27,11 @@ export class ContentReader implements AnswerReader {
 		if (!isObject(chunk)) throw malformed('a chunk is not an object')
 		throwErrorIn(chunk)
 		const answer = this.#answer
-		const [candidate] = listIn(chunk.candidates).map(objectIn)
-		const { blockReason } = objectIn(chunk.promptFeedback)
+		const [candidate] = listIn(chunk.candidates).map(fieldsOf)
+		const { blockReason } = fieldsOf(chunk.promptFeedback)
 		if (candidate || chunk.usageMetadata !== undefined || blockReason !== undefined) answer.isUntouched = false
 		answer.usage = usageIn(chunk.usageMetadata) ?? answer.usage
-		for (const part of listIn(objectIn(candidate?.content).parts).map(objectIn)) this.#takePart(part)
+		for (const part of listIn(fieldsOf(candidate?.content).parts).map(fieldsOf)) this.#takePart(part)
 		if (this.#parts.some(({ thoughtSignature }) => thoughtSignature !== undefined))
 			answer.state = { parts: this.#parts }
 		const reason = stringIn(candidate?.finishReason)
@@ -67,15 +69,15 @@ function isText({ text, thoughtSignature }: Part): boolean {
 
 /** The API's count of the candidates' tokens does not include thoughts. */
 function usageIn(value: unknown): Usage | undefined {
-	const usage = objectIn(value)
-	const input = countIn(usage.promptTokenCount)
-	if (input === undefined) return undefined
-	const thoughts = countIn(usage.thoughtsTokenCount) ?? 0
-	const cached_tokens = countIn(usage.cachedContentTokenCount) ?? 0
-	return {
-		input_tokens: input + (countIn(usage.toolUsePromptTokenCount) ?? 0),
-		output_tokens: (countIn(usage.candidatesTokenCount) ?? 0) + thoughts,
-		...(cached_tokens > 0 && { cached_tokens }),
-		...(thoughts > 0 && { reasoning_tokens: thoughts }),
-	}
+	const usage = fieldsOf(value)
+	const counted = countedUsage({
+		input: usage.promptTokenCount,
+		output: countIn(usage.candidatesTokenCount) ?? 0,
+		cached: usage.cachedContentTokenCount,
+		reasoning: usage.thoughtsTokenCount,
+	})
+	if (!counted) return undefined
+	counted.input_tokens += countIn(usage.toolUsePromptTokenCount) ?? 0
+	counted.output_tokens += counted.reasoning_tokens ?? 0
+	return counted
 }

@@ -5,6 +5,8 @@
  * answered with recalled memories, or echoed.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { excerpt } from '../../core/util/excerpt.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import { findTool } from '../wire-name.ts'
 import type { ModelAnswer } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
@@ -12,7 +14,6 @@ import { inWords } from '../attachments/words.ts'
 import { failed } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider, Turn } from './provider.ts'
 import { estimateUsage } from './usage.ts'
-import { parsed } from './values.ts'
 
 export const offline: Provider = { ask }
 
@@ -45,7 +46,7 @@ function answer({ turns: said, tools }: ModelRequest): OfflineReply {
 	if (line) return call(findTool(tools, line.name)?.name ?? line.name, line.arguments, answers)
 	if (lines.length > 0) return say(report(results))
 	if (answers === 0 && tools.some((tool) => tool.name === RECALL)) {
-		return call(RECALL, JSON.stringify({ query: cut(prompt, QUERY_LIMIT) }), answers)
+		return call(RECALL, JSON.stringify({ query: excerpt(prompt, QUERY_LIMIT) }), answers)
 	}
 	const memories = results.flatMap((result) => (result.ok ? memoriesIn(result.content) : []))
 	return say(memories.length > 0 ? recall(memories) : echo(prompt))
@@ -85,7 +86,7 @@ function recall(memories: string[]): string {
 
 function echo(prompt: string): string {
 	return (
-		`The built-in offline provider received: ${cut(prompt, ECHO_LIMIT)}\n\n` +
+		`The built-in offline provider received: ${excerpt(prompt, ECHO_LIMIT)}\n\n` +
 		'It needs no network and understands no language; a line such as /tool memory.stm_read {} calls a tool. ' +
 		'To connect a real model, run "svc init", which writes it to providers in gateway.yaml, ' +
 		'or start the gateway with OPENAI_API_KEY set.'
@@ -97,17 +98,13 @@ function echo(prompt: string): string {
  * such a list; each memory has `content` and may have `similarity`.
  */
 function memoriesIn(result: string): string[] {
-	const value = parsed(result)
+	const value = jsonIn(result)
 	if (typeof value !== 'object' || value === null) return []
 	const list: unknown = Array.isArray(value) ? value : Object.values(value).find(Array.isArray)
 	if (!Array.isArray(list)) return []
 	const memories = list.filter(isMemory)
 	const best = Math.max(...memories.map(({ similarity = 0 }) => similarity))
 	return memories.filter(({ similarity = best }) => similarity >= best / 2).map(({ content }) => content)
-}
-
-function cut(text: string, limit: number): string {
-	return text.length <= limit ? text : `${text.slice(0, limit)}…`
 }
 
 function isMemory(value: unknown): value is { content: string; similarity?: number } {

@@ -1,4 +1,5 @@
 /** Reads the chunks of a streamed chat completion, or a whole one, into an answer. */
+import { fieldsOf, isObject } from '../../core/util/is-object.ts'
 import type { ToolSpec, Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
@@ -8,7 +9,7 @@ import { TextGate } from './text-gate.ts'
 import { ThinkTags, withoutOpenTag } from './think-tags.ts'
 import type { Parted } from './think-tags.ts'
 import { countedUsage } from './usage.ts'
-import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
+import { countIn, listIn, stringIn } from './values.ts'
 
 export class ChatReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
@@ -39,7 +40,7 @@ export class ChatReader implements AnswerReader {
 		const [choice] = listIn(chunk.choices)
 		if ('choices' in chunk || 'usage' in chunk) answer.isUntouched = false
 		answer.usage =
-			usageIn(chunk.usage) ?? usageIn(objectIn(chunk.x_groq).usage) ?? usageIn(objectIn(choice).usage) ?? answer.usage
+			usageIn(chunk.usage) ?? usageIn(fieldsOf(chunk.x_groq).usage) ?? usageIn(fieldsOf(choice).usage) ?? answer.usage
 		if (choice === undefined || choice === null) return
 		if (!isObject(choice)) throw malformed('a choice is not an object')
 		const delta = choice.delta ?? choice.message ?? {}
@@ -71,7 +72,7 @@ export class ChatReader implements AnswerReader {
 	#takeText(content: unknown): void {
 		// Mistral's reasoning models send a list of parts.
 		if (Array.isArray(content)) {
-			for (const part of content.map(objectIn)) {
+			for (const part of content.map(fieldsOf)) {
 				if (part.type === 'thinking') this.#answer.addReasoning(textOf(part.thinking))
 				else this.#takeText(textOf(part.text))
 			}
@@ -135,7 +136,7 @@ export class ChatReader implements AnswerReader {
 /** OpenRouter streams each detail in pieces, whose texts are joined. In place, since copies would take quadratic time. */
 function mergeInto(result: unknown[], pieces: Record<string, unknown>[]): void {
 	for (const piece of pieces) {
-		const last = objectIn(result.at(-1))
+		const last = fieldsOf(result.at(-1))
 		const isSame = last.type === piece.type && last.index === piece.index && (piece.id ?? last.id) === last.id
 		if (result.length === 0 || !isSame) {
 			result.push(piece)
@@ -151,7 +152,7 @@ function mergeInto(result: unknown[], pieces: Record<string, unknown>[]): void {
 /** Text, or a list of parts with text. */
 function textOf(value: unknown): string {
 	if (!Array.isArray(value)) return textOrNothing(value)
-	return value.map((part) => stringIn(objectIn(part).text)).join('')
+	return value.map((part) => stringIn(fieldsOf(part).text)).join('')
 }
 
 function usageIn(usage: unknown): Usage | undefined {
@@ -159,7 +160,7 @@ function usageIn(usage: unknown): Usage | undefined {
 	return countedUsage({
 		input: usage.prompt_tokens,
 		output: usage.completion_tokens,
-		cached: countIn(objectIn(usage.prompt_tokens_details).cached_tokens) ?? usage.prompt_cache_hit_tokens,
-		reasoning: objectIn(usage.completion_tokens_details).reasoning_tokens,
+		cached: countIn(fieldsOf(usage.prompt_tokens_details).cached_tokens) ?? usage.prompt_cache_hit_tokens,
+		reasoning: fieldsOf(usage.completion_tokens_details).reasoning_tokens,
 	})
 }

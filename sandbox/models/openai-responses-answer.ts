@@ -1,10 +1,11 @@
 /** Reads the events of a streamed response, or a whole one, into an answer. */
+import { fieldsOf, isObject } from '../../core/util/is-object.ts'
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError, throwErrorIn } from './failures.ts'
 import { countedUsage } from './usage.ts'
-import { isObject, listIn, objectIn, stringIn } from './values.ts'
+import { listIn, stringIn } from './values.ts'
 
 export class ResponseReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
@@ -55,7 +56,7 @@ export class ResponseReader implements AnswerReader {
 		answer.usage = usageIn(usage)
 		if (this.#output.some(({ type }) => type === 'reasoning')) answer.state = { output: this.#output }
 		if (status === 'failed') throw new StreamError(unsaid)
-		if (status === 'incomplete') answer.finishWord = stringIn(objectIn(response.incomplete_details).reason) || 'length'
+		if (status === 'incomplete') answer.finishWord = stringIn(fieldsOf(response.incomplete_details).reason) || 'length'
 		else answer.finishWord = 'completed'
 	}
 
@@ -68,9 +69,9 @@ export class ResponseReader implements AnswerReader {
 			const { call_id, name, arguments: args } = item
 			answer.addToCall(stringIn(item.id) || stringIn(call_id), { id: call_id, name, arguments: args })
 		} else if (item.type === 'message' && isNew) {
-			for (const part of listIn(item.content).map(objectIn)) answer.addText(textOrNothing(part.text ?? part.refusal))
+			for (const part of listIn(item.content).map(fieldsOf)) answer.addText(textOrNothing(part.text ?? part.refusal))
 		} else if (item.type === 'reasoning' && isNew) {
-			const parts = [...listIn(item.summary), ...listIn(item.content)].map((part) => stringIn(objectIn(part).text))
+			const parts = [...listIn(item.summary), ...listIn(item.content)].map((part) => stringIn(fieldsOf(part).text))
 			answer.addReasoning(parts.join('\n\n'))
 		}
 	}
@@ -84,11 +85,11 @@ export class ResponseReader implements AnswerReader {
 const unsaid = { message: 'the response failed, and the server gives no reason' }
 
 function usageIn(value: unknown): Usage | undefined {
-	const usage = objectIn(value)
+	const usage = fieldsOf(value)
 	return countedUsage({
 		input: usage.input_tokens,
 		output: usage.output_tokens,
-		cached: objectIn(usage.input_tokens_details).cached_tokens,
-		reasoning: objectIn(usage.output_tokens_details).reasoning_tokens,
+		cached: fieldsOf(usage.input_tokens_details).cached_tokens,
+		reasoning: fieldsOf(usage.output_tokens_details).reasoning_tokens,
 	})
 }

@@ -1,9 +1,9 @@
 /** Seals data that a provider must get back with its answer, and opens it only for the same provider and model. */
 import { hash } from 'node:crypto'
+import { fieldsOf } from '../../core/util/is-object.ts'
 import type { ProviderState } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import type { Traits } from './traits.ts'
-import { objectIn } from './values.ts'
 
 const DATA_LIMIT_BYTES = 256 * 1024
 
@@ -29,5 +29,5 @@ export function stateOf(
 	answer: { provider_state?: ProviderState },
 	{ state }: Traits,
 ): Readonly<Record<string, unknown>> {
-	return state === false ? {} : objectIn(openState(order, answer))
+	return state === false ? {} : fieldsOf(openState(order, answer))
 }

@@ -13,6 +13,8 @@
  * - read the environment: everything that it may use is in the order;
  * - include a key in the message of a failure.
  */
+import { defined } from '../../core/util/defined.ts'
+import { excerpt } from '../../core/util/excerpt.ts'
 import type { FaultCode } from '../../core/errors.ts'
 import type { Attachment, ModelAnswer, ModelReasoning, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { AnswerForm, ModelOrder } from '../order.ts'
@@ -102,9 +104,8 @@ export function failed(
 	message: string,
 	{ retryable = false, ...details }: Undefinable<Omit<ModelFailure, 'code' | 'message'>> = {},
 ): ModelReply {
-	const text = message.length > MESSAGE_LIMIT ? `${message.slice(0, MESSAGE_LIMIT)}…` : message
-	const known = Object.fromEntries(Object.entries(details).filter(([, value]) => value !== undefined))
-	return { status: 'failed', failure: { code, message: text, retryable, ...known } }
+	const text = excerpt(message, MESSAGE_LIMIT)
+	return { status: 'failed', failure: { code, message: text, retryable, ...defined(details) } }
 }
 
 type Undefinable<T> = { [K in keyof T]?: T[K] | undefined }

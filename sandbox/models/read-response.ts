@@ -5,9 +5,10 @@ import { createBrotliDecompress, createUnzip } from 'node:zlib'
 import { createParser } from 'eventsource-parser'
 import type { EventSourceParser } from 'eventsource-parser'
 import type { Dispatcher } from 'undici'
+import { isObject } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import { ConnectionFailure, namedError, refusalOf } from './failures.ts'
 import { ModelError } from './provider.ts'
-import { isObject, parsed } from './values.ts'
 
 export interface ResponseContent {
 	/** Its content type; empty if the server gave none. */
@@ -126,7 +127,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 			// Some servers omit the blank line after the last event, or the end of the last line.
 			this.#parser?.feed('\n\n')
 			if (!this.#isSuccess) this.fail(refusalOf(this.#status, this.#text, { get: (name) => this.#header(name) }))
-			else this.#finish(this.#parser ? {} : { body: parsed(this.#text) ?? this.#text })
+			else this.#finish(this.#parser ? {} : { body: jsonIn(this.#text) ?? this.#text })
 		} catch (error) {
 			this.fail(error)
 		}
@@ -212,7 +213,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 
 	#takeError(data: string): void {
 		if (this.#isOver) return
-		const body = parsed(data)
+		const body = jsonIn(data)
 		// The dialect throws if it recognises the error.
 		if (isObject(body)) this.#take(body)
 		throw namedError(body ?? data)
@@ -229,7 +230,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 
 /** The data of an event, or of several if a proxy removed the blank lines between them. */
 function textsIn(data: string): string[] {
-	return data.includes('\n') && parsed(data) === undefined ? data.split('\n') : [data]
+	return data.includes('\n') && jsonIn(data) === undefined ? data.split('\n') : [data]
 }
 
 function tooLong(): ModelError {

@@ -9,7 +9,7 @@ import { withFiles } from '../attachments/load.ts'
 import { openProvider } from './open.ts'
 import { knownCost, reservationOf } from './cost.ts'
 import { failed } from './provider.ts'
-import type { ModelCode, ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'
+import type { ModelCode, ModelFailure, ModelReply, ModelRequest } from './provider.ts'
 
 export interface RetryPolicy {
 	/** Attempts of one model after the first. */
@@ -22,11 +22,6 @@ export interface RetryPolicy {
 
 const standard: RetryPolicy = { retries: 3, baseMs: 500, capMs: 60_000 }
 
-export interface AskOptions {
-	policy?: RetryPolicy
-	open?: (kind: ModelOrder['kind']) => Promise<Provider>
-}
-
 /**
  * Never rejects. If every model failed, the code is that of the last one, and the message contains the messages of all.
  *
@@ -36,14 +31,14 @@ export interface AskOptions {
  */
 export async function askModels(
 	models: readonly ModelOrder[],
-	asked: ModelRequest | ((order: ModelOrder) => ModelRequest),
+	requestFor: (order: ModelOrder) => ModelRequest,
 	io: ModelIo,
-	{ policy = standard, open = openProvider }: AskOptions = {},
+	policy: RetryPolicy = standard,
 ): Promise<ModelReply> {
 	const failures: { order: ModelOrder; failure: ModelFailure }[] = []
 	const usage: Usage = { input_tokens: 0, output_tokens: 0 }
 	for (const [at, order] of models.entries()) {
-		const whole = typeof asked === 'function' ? asked(order) : asked
+		const whole = requestFor(order)
 		const slot = slotFor(order, io)
 		const refusal = (await slot.take()) ?? (await refusalOf(order, whole, io))
 		if (refusal) {
@@ -60,7 +55,7 @@ export async function askModels(
 		const next = models[at + 1]
 		// A fallback may answer at once, so only the last model's server is given time to start, or asked again after a timeout.
 		const isLast = next === undefined
-		const reply = await askOne(await open(order.kind), order, request, { io, slot }, { ...policy, isLast }, usage)
+		const reply = await askOne(order, request, { io, slot }, { ...policy, isLast }, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		failures.push({ order, failure: reply.failure })
 		if (!next) break
@@ -68,22 +63,11 @@ export async function askModels(
 		io.emit({ event_type: 'model.fallback', payload: { from: provider, to: next.provider, code, message } })
 	}
 	const reasons = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
-	const {
-		code = 'model_unavailable',
-		provider_code,
-		status,
-		stated,
-		is_cut,
-		usage: used,
-	} = failures.at(-1)?.failure ?? {}
+	const last = failures.at(-1)?.failure
+	const { code = 'model_unavailable', provider_code, stated, is_cut } = last ?? {}
 	// The status is reported only if all models failed for the same reason.
-	const isOfAll = failures.every(({ failure }) => failure.code === code)
-	return failed(code, reasons.join('; '), {
-		provider_code,
-		stated,
-		...(isOfAll && { status }),
-		...(is_cut && { is_cut, usage: used }),
-	})
+	const status = failures.every(({ failure }) => failure.code === code) ? last?.status : undefined
+	return failed(code, reasons.join('; '), { provider_code, stated, status, is_cut, usage: is_cut && last?.usage })
 }
 
 type Slot = ReturnType<typeof slotFor>
@@ -133,13 +117,14 @@ function counted(order: ModelOrder, reply: ModelReply, io: ModelIo, sum: Usage):
 }
 
 async function askOne(
-	provider: Provider,
 	order: ModelOrder,
 	request: ModelRequest,
 	{ io, slot }: { io: ModelIo; slot: Slot },
 	policy: RetryPolicy & { isLast: boolean },
 	usage: Usage,
 ): Promise<ModelReply> {
+	const { kind, provider, model } = order
+	const client = await openProvider(kind)
 	const began = Date.now()
 	let attemptsAtStart = 0
 	for (let attempt = 1; ; attempt++) {
@@ -148,12 +133,9 @@ async function askOne(
 			onText: io.stream,
 			onSent: sentBy(order, io),
 			onToolsRefused: (message: string) =>
-				io.emit({
-					event_type: 'model.tools_refused',
-					payload: { provider: order.provider, model: order.model, message },
-				}),
+				io.emit({ event_type: 'model.tools_refused', payload: { provider, model, message } }),
 		}
-		const reply = (await slot.take()) ?? counted(order, await provider.ask(order, request, asked), io, usage)
+		const reply = (await slot.take()) ?? counted(order, await client.ask(order, request, asked), io, usage)
 		// Released while this call waits for its next attempt.
 		slot.leave()
 		if (reply.status === 'answered' || io.signal.aborted) return reply
@@ -166,10 +148,7 @@ async function askOne(
 		const wait_ms = waitBefore(attempt, reply.failure, { ...policy, capMs })
 		// At least `baseMs`: some proxies ask for no wait, and these attempts are not counted.
 		const delay_ms = isStarting ? Math.max(wait_ms, policy.baseMs) : wait_ms
-		io.emit({
-			event_type: 'model.retry',
-			payload: { provider: order.provider, model: order.model, attempt, delay_ms, code, message },
-		})
+		io.emit({ event_type: 'model.retry', payload: { provider, model, attempt, delay_ms, code, message } })
 		try {
 			await sleep(delay_ms, undefined, { signal: io.signal })
 		} catch {

@@ -1,7 +1,8 @@
 /** Finds tool calls in the text of an answer, which servers whose template does not parse them leave there. */
+import { isObject } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import { wireName } from '../wire-name.ts'
 import type { ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
-import { isObject, parsed } from './values.ts'
 
 type Call = Omit<ToolCallRequest, 'id'>
 
@@ -102,7 +103,7 @@ const FORMS: readonly { pattern: RegExp; read(groups: string[]): Call[] }[] = [
 function bareCalls(content: string): Call[] {
 	const text = unfenced(content, /^```(?:json|tool_call|tool_code)?/)
 	if (!/^[[{]/.test(text)) return []
-	const value = parsed(text)
+	const value = jsonIn(text)
 	const list = Array.isArray(value) ? value : [value]
 	const allowed = new Set(['name', 'arguments', 'parameters', 'type', 'id', 'function'])
 	const isPlain = (one: unknown): boolean => isObject(one) && Object.keys(one).every((key) => allowed.has(key))
@@ -113,7 +114,7 @@ function bareCalls(content: string): Call[] {
 function inJson(body: string): Call[] | undefined {
 	const text = body.trim()
 	const listed = text.replaceAll(/\}([\s;]+)\{/g, (whole, between: string) => (/[;\n]/.test(between) ? '},{' : whole))
-	const value = parsed(text) ?? parsed(`[${listed}]`)
+	const value = jsonIn(text) ?? jsonIn(`[${listed}]`)
 	return value === undefined ? undefined : callsIn(value)
 }
 
@@ -150,7 +151,7 @@ function argumentTags(body: string): Call[] {
 
 /** Values that are valid JSON are parsed; others are strings. */
 function objectOf(pairs: Iterable<readonly [key: string, value: string]>): string {
-	const entries = [...pairs].map(([key, value]) => [key.trim(), parsed(value.trim()) ?? value] as const)
+	const entries = [...pairs].map(([key, value]) => [key.trim(), jsonIn(value.trim()) ?? value] as const)
 	return JSON.stringify(Object.fromEntries(entries))
 }
 

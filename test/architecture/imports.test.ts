@@ -28,7 +28,7 @@ const exceptions = [
 const layers: { of: RegExp; mayImport: RegExp }[] = [
 	{ of: /^config\//, mayImport: /^core\/(errors\.ts$|util\/)/ },
 	{ of: /^core\//, mayImport: /^(core|config)\// },
-	{ of: /^sandbox\//, mayImport: /^core\/(protocol|errors)\.ts$/ },
+	{ of: /^sandbox\//, mayImport: /^core\/((protocol|errors)\.ts$|util\/)/ },
 	{ of: /^plugins\/types\.ts$/, mayImport: /./ },
 	{ of: /^plugins\/shared\//, mayImport: /^(core\/|sandbox\/provider-kinds\.ts$)/ },
 	{

@@ -7,7 +7,7 @@ import { Fault } from '../../core/errors.ts'
 import type { ModelIo } from '../../sandbox/ask-model.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
 import { openai } from '../../sandbox/models/openai.ts'
-import { bodyOf } from '../../sandbox/models/openai-request.ts'
+import { bodyOf } from '../../sandbox/models/openai.ts'
 import type { ModelFailure, ModelReply, ModelRequest } from '../../sandbox/models/provider.ts'
 import { askModels } from '../../sandbox/models/retry.ts'
 import { retryAfter } from '../../sandbox/models/failures.ts'
@@ -698,9 +698,9 @@ async function askAll(
 	const policy = { retries: 3, baseMs, capMs }
 	const reply = await askModels(
 		orders,
-		request,
+		() => request,
 		{ signal, step: 3, emit, stream: () => {}, blob: async () => null, spent: () => {}, ...(slot && { slot }) },
-		{ policy },
+		policy,
 	)
 	return { reply, events }
 }
