@@ -119,7 +119,7 @@ function isPartly(schema: Schema): boolean {
 	return (
 		unchecked.some((name) => Object.hasOwn(schema, name)) ||
 		Array.isArray(schema.items) ||
-		!typesOf(schema).every(isKnown)
+		!typesOf(schema).every((type) => types.has(type))
 	)
 }
 
@@ -144,13 +144,10 @@ function typesOf({ type }: Schema): string[] {
 	return [type].flat().filter((one) => typeof one === 'string')
 }
 
-function isKnown(type: string): boolean {
-	return types.has(type)
-}
-
 function hasType(value: unknown, schema: Schema): boolean {
 	const wanted = typesOf(schema)
-	if (wanted.length === 0 || !wanted.every(isKnown) || (value === null && schema.nullable === true)) return true
+	if (wanted.length === 0 || !wanted.every((type) => types.has(type)) || (value === null && schema.nullable === true))
+		return true
 	return wanted.some((one) => isOf(value, one))
 }
 

@@ -1,7 +1,7 @@
 /** The cost of a model call, and the most that it may use. */
 import { roundCost } from '../../core/protocol.ts'
 import type { Reservation, Usage } from '../../core/protocol.ts'
-import type { ModelOrder, Prices } from '../order.ts'
+import type { ModelOrder } from '../order.ts'
 import { longestAnswer } from '../context/budget.ts'
 import { familyFactor, tokensIn } from '../context/estimate.ts'
 import { tokensOf, tokensOfTool } from '../context/message-tokens.ts'
@@ -10,14 +10,10 @@ import type { ModelRequest } from './provider.ts'
 /** The number of tokens to which a price applies. */
 const PER = 1_000_000
 
-/** The cost of a call for limits and reports; undefined if it is unknown. The offline provider has no price and costs nothing. */
+/** The cost of a call for limits and reports; undefined if it is unknown. Rounded to billionths. The offline provider has no price and costs nothing. */
 export function knownCost({ kind, prices }: ModelOrder, usage: Usage): number | undefined {
-	if (prices) return costOf(prices, usage)
-	return kind === 'offline' ? 0 : undefined
-}
-
-/** The cost of one call, rounded to billionths. */
-function costOf({ input, cached_input = input, output }: Prices, usage: Usage): number {
+	if (!prices) return kind === 'offline' ? 0 : undefined
+	const { input, cached_input = input, output } = prices
 	const { input_tokens, output_tokens, cached_tokens = 0 } = usage
 	const cached = Math.min(cached_tokens, input_tokens)
 	return roundCost(((input_tokens - cached) * input + cached * cached_input + output_tokens * output) / PER)
