@@ -1,4 +1,5 @@
 /** For each kind of model server: the requests that list its models and test a model, and the parsers of their answers. */
+import { fieldsOf, isObject } from '../../core/util/is-object.ts'
 import type { ServerKind } from '../../sandbox/provider-kinds.ts'
 
 export type { ServerKind }
@@ -30,8 +31,8 @@ const bearer = (api_key?: string): Record<string, string> =>
 
 /** The objects in a list of the body; empty if there is no such list. */
 function listIn(body: unknown, name: string): Record<string, unknown>[] {
-	const list = (body as Record<string, unknown> | null | undefined)?.[name]
-	return Array.isArray(list) ? list.filter((one) => typeof one === 'object' && one !== null) : []
+	const list = fieldsOf(body)[name]
+	return Array.isArray(list) ? list.filter(isObject) : []
 }
 
 const idsIn = (body: unknown): unknown[] => listIn(body, 'data').map(({ id }) => id)
@@ -70,9 +71,7 @@ export const dialects: Record<ServerKind, Dialect> = {
 		list: '/models?pageSize=1000',
 		names: (body) =>
 			listIn(body, 'models')
-				.filter(
-					({ supportedGenerationMethods: methods }) => !Array.isArray(methods) || methods.includes('generateContent'),
-				)
+				.filter(({ supportedGenerationMethods: all }) => !Array.isArray(all) || all.includes('generateContent'))
 				.map(({ name }) => (typeof name === 'string' ? name.replace(/^models\//, '') : name)),
 		trial: (model, text) => ({
 			path: `/models/${encodeURIComponent(model)}:generateContent`,
@@ -88,7 +87,7 @@ export const dialects: Record<ServerKind, Dialect> = {
 			path: '/chat',
 			body: { model, stream: false, messages: [{ role: 'user', content }] },
 		}),
-		isAnswer: (body) => typeof (body as { message?: unknown } | null | undefined)?.message === 'object',
+		isAnswer: (body) => isObject(fieldsOf(body).message),
 	},
 }
 

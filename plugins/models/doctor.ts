@@ -5,6 +5,7 @@
 import { NotChecked, error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Check, DoctorFile, Finding, CheckContext, Reply } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
+import { someOf } from '../../core/util/some-of.ts'
 import type { Provider } from './contract.ts'
 import { dialectOf, isKey } from './dialects.ts'
 import { placeChecks } from './place-checks.ts'
@@ -16,8 +17,8 @@ const FAR_OFF_MS = 120_000
 interface ProbedProvider {
 	name: string
 	provider: Provider & { base_url: string }
-	/** The provider for agents that name none. */
-	isDefault: boolean
+	/** `error` for the default provider. Others are used only if an agent names them, or as a fallback: `warning`. */
+	report: typeof error
 	/**
 	 * `kept`: it is in the vault, which does not return it while a gateway runs, and that gateway could not test it;
 	 * `gone`: the vault has no such secret; `malformed`: it cannot be a key.
@@ -50,36 +51,32 @@ export default {
 			),
 		),
 	checks: [
-		ofEach(
-			'provider.reachable',
-			'whether the model servers answer',
-			({ name, provider, reply, problem, isDefault }) => {
-				const { base_url } = provider
-				if (!reply)
-					return levelFor(isDefault)(
-						`provider ${name} at ${base_url} does not answer: ${problem}`,
-						`check that the server runs and that providers.${name}.base_url is correct: curl ${base_url}/models`,
-					)
-				if (reply.status >= 500)
-					return warning(
-						`provider ${name} at ${base_url} answers with an error (${reply.status})`,
-						'check that server, or wait',
-					)
-				return ok(`provider ${name} answers`)
-			},
-		),
+		ofEach('provider.reachable', 'whether the model servers answer', ({ name, provider, reply, problem, report }) => {
+			const { base_url } = provider
+			if (!reply)
+				return report(
+					`provider ${name} at ${base_url} does not answer: ${problem}`,
+					`check that the server runs and that providers.${name}.base_url is correct: curl ${base_url}/models`,
+				)
+			if (reply.status >= 500)
+				return warning(
+					`provider ${name} at ${base_url} answers with an error (${reply.status})`,
+					'check that server, or wait',
+				)
+			return ok(`provider ${name} answers`)
+		}),
 		ofEach(
 			'provider.key',
 			'whether the model servers accept their keys',
-			({ name, provider, reply, key, tried, isOpen, isDefault }) => {
+			({ name, provider, reply, key, tried, isOpen, report }) => {
 				const setting = `providers.${name}.api_key`
 				if (key === 'gone')
-					return levelFor(isDefault)(
+					return report(
 						`the vault has no secret with the name in ${setting}`,
 						'store it: svc vault set NAME; or change the name in gateway.yaml',
 					)
 				if (key === 'malformed')
-					return levelFor(isDefault)(
+					return report(
 						`the secret in ${setting} cannot be a key: a key is printable ASCII without spaces or line breaks`,
 						'give that secret another value: svc vault set NAME',
 					)
@@ -93,7 +90,7 @@ export default {
 						? ok(key === 'none' ? `provider ${name} requires no key` : `provider ${name} accepts its key`)
 						: []
 				const what = key === 'none' ? 'requires a key, but none is set' : 'refuses its key'
-				return levelFor(isDefault)(
+				return report(
 					`provider ${name} ${what}${reply && reply.status >= 400 ? ` (${reply.status})` : ''}`,
 					typeof provider.api_key === 'object'
 						? `give the secret another value: svc vault set ${provider.api_key.secret}`
@@ -109,9 +106,10 @@ export default {
 				return wanted !== undefined && !has.some((model) => isSame(model, wanted))
 			})
 			if (missing.length === 0) return ok(`provider ${name} has ${provider.model}`)
+			const shown = has.map((model) => model.slice(0, 80))
 			return missing.map((setting) =>
 				warning(
-					`provider ${name} does not list the model ${provider[setting]}; it has ${listed(has)}`,
+					`provider ${name} does not list the model ${provider[setting]}; it has ${someOf(shown, SHOWN)}`,
 					`set providers.${name}.${setting} in gateway.yaml to one that it has, or load that model there`,
 				),
 			)
@@ -138,7 +136,9 @@ function askAll(context: CheckContext): Promise<ProbedProvider[]> {
 		const servers = Object.entries(providers as Record<string, Provider>).filter(
 			(entry): entry is [string, ProbedProvider['provider']] => entry[1].base_url !== undefined,
 		)
-		return Promise.all(servers.map(([name, provider]) => ask(context, name, provider, name === default_provider)))
+		return Promise.all(
+			servers.map(([name, provider]) => ask(context, name, provider, name === default_provider ? error : warning)),
+		)
 	})
 }
 
@@ -146,10 +146,10 @@ async function ask(
 	context: CheckContext,
 	name: string,
 	provider: ProbedProvider['provider'],
-	isDefault: boolean,
+	report: typeof error,
 ): Promise<ProbedProvider> {
 	const { key, value } = await keyOf(context, provider)
-	const about = { name, provider, isDefault, key }
+	const about = { name, provider, report, key }
 	try {
 		const url = new URL(provider.base_url + dialectOf(provider.kind).list)
 		for (const [parameter, text] of Object.entries(provider.query ?? {})) url.searchParams.set(parameter, text)
@@ -206,11 +206,6 @@ async function keyOf(
 	return isKey(secret.value) ? { key: 'sent', value: secret.value } : { key: 'malformed' }
 }
 
-/** A problem of the default provider is an error; other providers are used only if an agent names them, or as a fallback. */
-function levelFor(isDefault: boolean): typeof error {
-	return isDefault ? error : warning
-}
-
 /** Undefined if the response does not contain it. */
 function modelsIn({ kind }: Provider, reply: Reply | undefined): string[] | undefined {
 	if (reply?.status !== 200) return undefined
@@ -224,14 +219,4 @@ function modelsIn({ kind }: Provider, reply: Reply | undefined): string[] | unde
 function isSame(...models: [listed: string, wanted: string]): boolean {
 	const [listed, wanted] = models.map((name) => name.replace(/^models\//, ''))
 	return listed === wanted || listed === `${wanted}:latest`
-}
-
-function listed(models: string[]): string {
-	const more = models.length > SHOWN ? `, and ${models.length - SHOWN} more` : ''
-	return (
-		models
-			.slice(0, SHOWN)
-			.map((name) => name.slice(0, 80))
-			.join(', ') + more
-	)
 }

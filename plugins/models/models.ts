@@ -137,15 +137,7 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 			`provider "${name}" has no model; set providers.${name}.model in gateway.yaml${isFirst ? ", or the agent's config.model" : ''}`,
 		)
 	}
-	const {
-		base_url,
-		query,
-		extra_body,
-		compat,
-		timeout_s = TIMEOUT_S,
-		startup_timeout_s = 0,
-		max_concurrent_calls,
-	} = provider
+	const { base_url, query, extra_body, compat, timeout_s = TIMEOUT_S, startup_timeout_s = 0 } = provider
 	const context_window = config.context_window ?? provider.context_window
 	const prices = Object.hasOwn(provider.prices ?? {}, model) ? provider.prices?.[model] : undefined
 	return {
@@ -159,7 +151,7 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 			...config.params,
 		},
 		...defined({ base_url, query, extra_body, compat, context_window, prices }),
-		...(max_concurrent_calls !== undefined && { needs_slot: true as const }),
+		...(provider.max_concurrent_calls !== undefined && { needs_slot: true as const }),
 		...(startup_timeout_s > 0 && { startup_timeout_ms: startup_timeout_s * 1000 }),
 	}
 }

@@ -2,11 +2,11 @@ import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { ModelSettings, Provider, SecretText } from './contract.ts'
+import type { ModelSettings, Provider } from './contract.ts'
 import { dialects } from './dialects.ts'
 import type { ServerKind } from './dialects.ts'
 import { listModels, tryModel } from './server.ts'
-import type { Ask, ServerVerdict } from './server.ts'
+import type { Ask } from './server.ts'
 
 const base_url = Joi.string()
 	.uri({ scheme: ['http', 'https'] })
@@ -102,14 +102,16 @@ export function routes(server: Server, ctx: Context<ModelSettings>): void {
 			const tried =
 				model === undefined || listed.state === 'unreachable' ? undefined : await tryModel(target, model, ask)
 			const duration_ms = Math.round(performance.now() - began)
-			const { state, message } = withMessage(tried ?? listed)
-			return { state, message, models, answers: tried?.state === 'ok', duration_ms: tried ? duration_ms : 0 }
+			const verdict = tried ?? listed
+			return {
+				state: verdict.state,
+				message: verdict.state === 'ok' ? null : verdict.message,
+				models,
+				answers: tried?.state === 'ok',
+				duration_ms: tried ? duration_ms : 0,
+			}
 		},
 	})
-}
-
-function withMessage(verdict: ServerVerdict): { state: ServerVerdict['state']; message: string | null } {
-	return { state: verdict.state, message: verdict.state === 'ok' ? null : verdict.message }
 }
 
 async function asking(signal: AbortSignal): Promise<Ask> {
@@ -135,13 +137,9 @@ function viewOf(name: string, { kind, base_url: address, model, api_key }: Provi
 		kind,
 		base_url: address ?? null,
 		model: model ?? null,
-		...keyPlace(api_key),
+		key: api_key === undefined ? 'none' : typeof api_key === 'string' ? 'setting' : 'vault',
+		...(typeof api_key === 'object' && { key_secret: api_key.secret }),
 		is_default: name === settings.default_provider,
 		fallback: settings.fallback.includes(name),
 	}
-}
-
-function keyPlace(key: SecretText | undefined): { key: string; key_secret?: string } {
-	if (key === undefined) return { key: 'none' }
-	return typeof key === 'string' ? { key: 'setting' } : { key: 'vault', key_secret: key.secret }
 }

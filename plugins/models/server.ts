@@ -2,6 +2,7 @@
 import type { Reply, Request } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
 import type { Fault } from '../../core/errors.ts'
+import { fieldsOf } from '../../core/util/is-object.ts'
 import { isPrintable } from '../../core/util/printable.ts'
 import { dialects, isKey } from './dialects.ts'
 import type { ServerKind } from './dialects.ts'
@@ -99,10 +100,8 @@ function failureOf({ base_url, api_key }: Server, { status, body }: Reply): Serv
 
 /** OpenAI returns `{error: {message}}`; others have the text in `error`, `message` or `detail`. */
 function messageIn(body: unknown): string {
-	const { error, message, detail } = (body ?? {}) as Record<string, unknown>
-	const inner = (error as { message?: unknown } | null | undefined)?.message
-	const found = [inner, error, message, detail].find((one) => typeof one === 'string')
-	return typeof found === 'string' ? found : ''
+	const { error, message, detail } = fieldsOf(body)
+	return [fieldsOf(error).message, error, message, detail].find((one) => typeof one === 'string') ?? ''
 }
 
 /** A name that cannot be displayed cannot be chosen. */
