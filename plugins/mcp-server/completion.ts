@@ -16,11 +16,10 @@ export interface CompletionRequest {
 }
 
 /** At most 100 values that begin with the text so far. Throws `invalid_request` for an unknown prompt or template. */
-export async function complete(ctx: McpContext, mayRun: boolean, { ref, argument, context }: CompletionRequest) {
-	const all = await candidates(ctx, mayRun, { ref, argument, context })
+export async function complete(ctx: McpContext, mayRun: boolean, request: CompletionRequest) {
 	const matching = new Set<string>()
-	for await (const candidate of all) {
-		if (candidate.startsWith(argument.value)) matching.add(candidate)
+	for await (const candidate of await candidates(ctx, mayRun, request)) {
+		if (candidate.startsWith(request.argument.value)) matching.add(candidate)
 		if (matching.size > VALUES) break
 	}
 	return { completion: { values: [...matching].slice(0, VALUES), hasMore: matching.size > VALUES } }

@@ -13,8 +13,8 @@ import {
 	SetLevelRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { Result, ServerCapabilities } from '@modelcontextprotocol/sdk/types.js'
-import { Fault, isFault } from '../../core/errors.ts'
-import type { FaultCode } from '../../core/errors.ts'
+import { isFault } from '../../core/errors.ts'
+import type { Fault, FaultCode } from '../../core/errors.ts'
 import type { McpContext } from './call.ts'
 import { callOf } from './calling.ts'
 import type { Extra, SessionContext } from './calling.ts'
@@ -26,8 +26,14 @@ import { callTool, listTools } from './tools.ts'
 /** The scope for resources, prompts and completion, and the scope for starting runs. */
 const READS = 'agents:read'
 const RUNS = 'runs:write'
-/** The protocol's code for an unknown resource, and JSON-RPC's code for other errors of a server. */
-const RESOURCE_NOT_FOUND = -32002
+/** JSON-RPC's codes, and that of the protocol for an unknown resource. */
+const rpcCodes: { readonly [Code in FaultCode]?: number } = {
+	not_found: -32002,
+	invalid_request: ErrorCode.InvalidParams,
+	tool_unknown: ErrorCode.InvalidParams,
+	internal: ErrorCode.InternalError,
+}
+/** JSON-RPC's code for other errors of a server. */
 const SERVER_ERROR = -32000
 
 /** The capabilities of a session with these scopes. */
@@ -82,24 +88,13 @@ async function answer(
 		return clearance.data(await work())
 	} catch (error) {
 		if (!isFault(error)) log.error({ err: error }, 'a request of an MCP client failed')
-		const rpcError = toRpcError(error)
-		rpcError.message = clearance.text(rpcError.message)
-		throw rpcError
+		// Unexpected errors are reported without details, which may be internals.
+		const { code, said }: Pick<Fault, 'code' | 'said'> = isFault(error)
+			? error
+			: { code: 'internal', said: 'internal error' }
+		// The SDK's own error class would add the code to the message.
+		throw Object.assign(new Error(clearance.text(said)), { code: rpcCodes[code] ?? SERVER_ERROR, data: { code } })
 	} finally {
 		if (extra.signal.aborted && !closing.aborted) forget(extra.requestId)
 	}
-}
-
-/** Converts an error to an error of the protocol. Unexpected errors are reported without details, which may be internals. */
-function toRpcError(error: unknown): Error {
-	if (!(error instanceof Fault)) return rpcError(ErrorCode.InternalError, 'internal', 'internal error')
-	const { code, said: message } = error
-	if (code === 'not_found') return rpcError(RESOURCE_NOT_FOUND, code, message)
-	if (code === 'invalid_request' || code === 'tool_unknown') return rpcError(ErrorCode.InvalidParams, code, message)
-	return rpcError(SERVER_ERROR, code, message)
-}
-
-/** The SDK's own error class would add the code to the message. */
-function rpcError(rpcCode: number, code: FaultCode, message: string): Error {
-	return Object.assign(new Error(message), { code: rpcCode, data: { code } })
 }

@@ -2,7 +2,7 @@ import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { McpAnswer, McpServerSettings } from './contract.ts'
+import type { McpRequest, McpServerSettings } from './contract.ts'
 import type { Sessions } from './sessions.ts'
 import { stream } from './stream.ts'
 
@@ -33,18 +33,19 @@ const otherFailure = Joi.object({
 	.example({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'Bad Request: Server not initialized' } })
 
 export function routes(server: Server, ctx: Context<McpServerSettings>, sessions: Sessions): void {
-	const handle = (request: Request, method: 'GET' | 'POST' | 'DELETE'): Promise<McpAnswer> => {
-		const { headers: sent } = request.raw.req
-		refuseForeignOrigin(sent, ctx.use('auth').cors_origins)
-		const { credentials } = request.auth
-		return sessions.handle({ method, headers: sent, body: request.payload, credentials })
-	}
-	const answer = async ({ response, closed }: McpAnswer, request: Request, h: ResponseToolkit) => {
+	const answer = async (method: McpRequest['method'], request: Request, h: ResponseToolkit) => {
+		const { auth, payload, raw } = request
+		refuseForeignOrigin(raw.req.headers, ctx.use('auth').cors_origins)
+		const { response, closed } = await sessions.handle({
+			method,
+			headers: raw.req.headers,
+			body: payload,
+			credentials: auth.credentials,
+		})
 		const id = response.headers.get('mcp-session-id')
 		if (response.body && response.headers.get('content-type') === EVENTS) {
-			const { res } = request.raw
-			if (id !== null) res.setHeader('mcp-session-id', id)
-			const sent = stream(response.body, res, ctx.config.stall_timeout_s * 1000)
+			if (id !== null) raw.res.setHeader('mcp-session-id', id)
+			const sent = stream(response.body, raw.res, ctx.config.stall_timeout_s * 1000)
 			void sent.catch((error: unknown) => ctx.log.error({ err: error }, 'a stream broke')).finally(closed)
 			return h.abandon
 		}
@@ -85,7 +86,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, sessions
 				openapi: { answers: { 200: { [EVENTS]: events }, 202: {} }, errors: [404, 406, 503], otherFailure },
 			},
 		},
-		handler: async (request, h) => answer(await handle(request, 'POST'), request, h),
+		handler: (request, h) => answer('POST', request, h),
 	})
 	server.route({
 		method: 'GET',
@@ -102,9 +103,9 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, sessions
 				openapi: { answers: { 200: { [EVENTS]: events } }, errors: [404, 406, 409], otherFailure },
 			},
 		},
-		handler: async (request, h) => {
+		handler: (request, h) => {
 			if (request.method === 'head') throw new Fault('method_not_allowed', 'send GET, POST or DELETE')
-			return answer(await handle(request, 'GET'), request, h)
+			return answer('GET', request, h)
 		},
 	})
 	server.route({
@@ -118,7 +119,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, sessions
 			validate: { headers: Joi.object(headers).unknown() },
 			plugins: { auth: { agents: 'checked' }, openapi: { errors: [404], otherFailure } },
 		},
-		handler: async (request, h) => answer(await handle(request, 'DELETE'), request, h),
+		handler: (request, h) => answer('DELETE', request, h),
 	})
 }
 

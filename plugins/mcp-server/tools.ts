@@ -1,4 +1,5 @@
 /** Lists and calls the tools of a session. */
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import { agentTools } from './agent-tools.ts'
@@ -9,13 +10,6 @@ import { excerpt } from '../../core/util/excerpt.ts'
 /** Limit of characters of a validation error. */
 const ERROR_LIMIT = 2_000
 const tools: readonly ServedTool[] = [...agentTools, ...runTools]
-
-export interface ToolAnswer {
-	content: { type: 'text'; text: string }[]
-	structuredContent?: Record<string, unknown>
-	isError?: boolean
-	[key: string]: unknown
-}
 
 /** The tools in the form of the protocol, always in the same order. */
 export function listTools(ctx: McpContext, isAllowed: (scope: string) => boolean) {
@@ -41,7 +35,7 @@ export async function callTool(
 	name: string,
 	args: Record<string, unknown>,
 	call: McpCall,
-): Promise<ToolAnswer> {
+): Promise<CallToolResult> {
 	const tool = tools.find((one) => one.name === name && isAvailable(ctx, one))
 	if (!tool) throw new Fault('tool_unknown', `there is no tool ${JSON.stringify(name.slice(0, 100))}`)
 	try {
@@ -54,8 +48,8 @@ export async function callTool(
 	}
 }
 
-function answerOf({ data, text, failed = false }: CallOutcome): ToolAnswer {
-	const content = [{ type: 'text' as const, text: text ?? JSON.stringify(data) }]
+function answerOf({ data, text, failed = false }: CallOutcome): CallToolResult {
+	const content: CallToolResult['content'] = [{ type: 'text', text: text ?? JSON.stringify(data) }]
 	return { content, structuredContent: data, ...(failed && { isError: true }) }
 }
 
