@@ -82,7 +82,7 @@ export function modelSettings(
 	...limits: (number | null | undefined)[]
 ): NonNullable<RunInputs['model']> {
 	const { temperature } = body
-	const given = passed.filter((name) => body[name] !== null && body[name] !== undefined)
+	const given = passed.filter((name) => (body[name] ?? null) !== null)
 	const max_tokens = Math.min(...limits.map((limit) => limit ?? Infinity))
 	return {
 		...(typeof temperature === 'number' && { temperature }),

@@ -132,11 +132,6 @@ function only(tools: readonly ClientTool[], named: readonly unknown[]): ClientTo
 	})
 }
 
-/** Undefined if the request requires no form. */
-export function formOf(json: JsonForm | undefined, call: string[] | undefined): AnswerForm | undefined {
-	return json || call ? { ...(json && { json }), ...(call && { call }) } : undefined
-}
-
 /** Instructions for the model, since not every provider supports forms. */
 export function instructionsFor({ json, call }: AnswerForm = {}): string | null {
 	if (call) return `Answer with a call of the tool ${call.join(' or ')}.`

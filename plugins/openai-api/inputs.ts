@@ -1,10 +1,11 @@
 /** Converts a request of either endpoint to the inputs of a run. */
+import { defined } from '../../core/util/defined.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { JsonForm } from '../../sandbox/order.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { RunInputs } from '../runs/contract.ts'
 import type { AgentRequest } from './exchange.ts'
-import { chooseTools, formOf, instructionsFor } from './form.ts'
+import { chooseTools, instructionsFor } from './form.ts'
 import type { ToolChoice } from './form.ts'
 import { progressOf } from './progress.ts'
 import { specsOf } from './tools.ts'
@@ -28,7 +29,7 @@ export async function inputsOf(
 	{ functions, json, model }: RequestOptions,
 ): Promise<Omit<AgentRequest['start'], 'conversation'>> {
 	const { offered, call } = chooseTools(functions, tool_choice)
-	const form = formOf(json, call)
+	const form = json || call ? defined({ json, call }) : undefined
 	const [tools, since] = await Promise.all([specsOf(ctx, agent, offered), progressOf(ctx, agent, owner, turn)])
 	return {
 		prompt: turn.prompt,
