@@ -8,9 +8,9 @@ import { causedBy } from '../../core/util/context.ts'
 import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { ChatSettings } from './contract.ts'
 import { begin } from './exchange.ts'
+import type { ReplyEvent } from './exchange.ts'
 import { context, message } from './message.ts'
 import type { ChatMessage } from './message.ts'
-import type { ReplyEvent } from './tool-calls.ts'
 
 /** Every frame has `content`, which a client can simply show. */
 type Frame =

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { ToolCalls } from '../../../plugins/legacy-chat/tool-calls.ts'
+import { ToolCalls } from '../../../plugins/legacy-chat/exchange.ts'
 
 void t.test('tool calls show the names of the tools, whatever the types of their events', (t) => {
 	const shown: unknown[] = []
