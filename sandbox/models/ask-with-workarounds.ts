@@ -45,12 +45,10 @@ export async function askWithWorkarounds(
 		}
 		const workaround = left > 0 ? workaroundFor(reply.failure, { order, request, traits, known, fields }) : undefined
 		if (!workaround) return reply
-		const { drop: dropped = [] } = traits
-		const { drop, ...others } = workaround.traits
-		const added = { ...others, ...(drop && { drop: drop.filter((field) => !dropped.includes(field)) }) }
+		const { traits: added, holds } = workaround
 		traits = and(traits, added)
 		if (added.tools === false) refusedTools = reply.failure.message
-		if (workaround.holds) lasting.push([workaround.holds === 'for the model' ? name : similar(), added])
+		if (holds) lasting.push([holds === 'for the model' ? name : similar(), added])
 	}
 }
 

@@ -7,6 +7,7 @@ import { mentionsTokenLimit } from './too-long.ts'
 import type { Traits } from './traits.ts'
 
 export interface Workaround {
+	/** Added to those of the request. */
 	traits: Traits
 	/** The later calls to which it applies too: all of the same model, or only those with the same settings and tools. */
 	holds?: 'for the model' | 'for such requests'
@@ -253,7 +254,7 @@ function isAboutState({ message, param = '' }: ModelFailure, { request }: Asked)
 }
 
 function without(field: string, { drop = [] }: Traits): Traits | undefined {
-	return drop.includes(field) ? undefined : { drop: [...drop, field] }
+	return drop.includes(field) ? undefined : { drop: [field] }
 }
 
 function isNew(workaround: Traits, known: Traits): boolean {
