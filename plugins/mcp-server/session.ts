@@ -122,12 +122,7 @@ export class McpSession implements OpenRequest {
 		const headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' }
 		for (const body of messages) {
 			const own = this.#isInitialized ? { ...headers, 'mcp-session-id': this.id } : headers
-			const { response, closed } = await this.handle({
-				method: 'POST',
-				headers: own,
-				body,
-				credentials: this.credentials,
-			})
+			const { response, closed } = await this.handle({ method: 'POST', headers: own, body })
 			await response.text()
 			closed()
 			if (!response.ok)
@@ -136,7 +131,7 @@ export class McpSession implements OpenRequest {
 	}
 
 	/** Throws `invalid_request`, `rate_limited`, `unavailable` while the session is closing, and `not_found` after its end. */
-	async handle({ method, headers, body }: McpRequest): Promise<McpAnswer> {
+	async handle({ method, headers, body }: Omit<McpRequest, 'credentials'>): Promise<McpAnswer> {
 		if (this.#closing.signal.aborted && this.#isInitialized)
 			throw tryLater('unavailable', 'the gateway is stopping or changing its settings; try again in a moment', 1)
 		if (this.#closing.signal.aborted)

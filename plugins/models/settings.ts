@@ -251,22 +251,12 @@ function commonFields() {
 			.messages({ 'any.required': 'is missing; give the name of a model that this server has' })
 			.description('Model for agents that name none.'),
 		timeout_s: count(1, 3600, 120, 'Seconds that one call may take.'),
-		startup_timeout_s: joi
-			.number()
-			.integer()
-			.min(0)
-			.max(3600)
-			.description(
-				'Seconds that calls wait for a server that cannot be reached, for example while it starts. Has no effect if there is a fallback. Default 0.',
-			),
-		max_concurrent_calls: joi
-			.number()
-			.integer()
-			.min(1)
-			.max(10_000)
-			.description(
-				'Maximum number of concurrent model calls. Further calls wait, and agents take turns. Default: no limit.',
-			),
+		startup_timeout_s: whole(0, 3600).description(
+			'Seconds that calls wait for a server that cannot be reached, for example while it starts. Has no effect if there is a fallback. Default 0.',
+		),
+		max_concurrent_calls: whole(1, 10_000).description(
+			'Maximum number of concurrent model calls. Further calls wait, and agents take turns. Default: no limit.',
+		),
 		headers: map(
 			headerName,
 			secretOr(
@@ -310,7 +300,7 @@ function commonFields() {
 /** For Ollama it has a default: Ollama's own, often 4,096, would truncate longer requests without an error. */
 function contextWindow(kind: ServerKind): joi.NumberSchema {
 	const about = "The model's context window in tokens, answer included. An agent's config.context_window replaces it."
-	const schema = joi.number().integer().min(1024).max(100_000_000)
+	const schema = whole(1024, 100_000_000)
 	if (kind !== 'ollama') return schema.description(about)
 	return schema.default(OLLAMA_WINDOW).description(`${about} Ollama loads the model with it. Default ${OLLAMA_WINDOW}.`)
 }
@@ -348,6 +338,10 @@ const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/
 
 function map(names: RegExp, values: joi.Schema, description: string, max = 32): ObjectSchema {
 	return joi.object().pattern(names, values).max(max).empty(null).description(description)
+}
+
+function whole(min: number, max: number): joi.NumberSchema {
+	return joi.number().integer().min(min).max(max)
 }
 
 function price(description: string): joi.NumberSchema {
