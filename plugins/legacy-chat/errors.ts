@@ -4,11 +4,6 @@ import type { Request, Server } from '@hapi/hapi'
 import { isUnrouted } from '../../core/http/server.ts'
 import { explainMissing } from '../shared/missing-route.ts'
 
-export interface ErrorBody {
-	success: false
-	error: string
-}
-
 /** Converts all errors of the server to the body of this API: `{success: false, error}`. */
 export function shapeErrors(server: Server): void {
 	server.ext('onPreResponse', (request, h) => {
@@ -18,7 +13,7 @@ export function shapeErrors(server: Server): void {
 	})
 }
 
-export function errorBody(error: string): ErrorBody {
+export function errorBody(error: string): object {
 	return { success: false, error }
 }
 

@@ -1,5 +1,5 @@
 /** The types of this server's tools. */
-import type { LoggingLevel } from '@modelcontextprotocol/sdk/types.js'
+import type { LoggingLevel, ToolAnnotations } from '@modelcontextprotocol/sdk/types.js'
 import type Joi from 'joi'
 import type { Context, QuestionText, Services } from '../../core/plugin.ts'
 import type { McpServerSettings } from './contract.ts'
@@ -20,14 +20,8 @@ export interface ServedTool {
 	input: Joi.ObjectSchema
 	/** Its `structuredContent`. */
 	output: Joi.ObjectSchema
-	annotations: {
-		readOnlyHint: boolean
-		destructiveHint: boolean
-		/** A repeated call with the same arguments has no further effect. */
-		idempotentHint: boolean
-		/** Its effects may reach beyond the gateway. */
-		openWorldHint: boolean
-	}
+	/** Hints for clients, as the protocol defines them. */
+	annotations: Required<Omit<ToolAnnotations, 'title'>>
 	/** Throws a Fault, whose code and message the model gets. */
 	run(ctx: McpContext, args: never, call: McpCall): Promise<CallOutcome>
 }

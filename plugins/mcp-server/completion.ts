@@ -1,4 +1,5 @@
 /** Completes the arguments of prompts and of resource templates. */
+import type { CompleteRequest } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
 import type { McpContext } from './call.ts'
 import { promptParameter } from './prompts.ts'
@@ -9,11 +10,7 @@ const VALUES = 100
 /** Number of the newest runs whose conversations are offered. */
 const RUNS_READ = 100
 
-export interface CompletionRequest {
-	ref: { type: 'ref/prompt'; name: string } | { type: 'ref/resource'; uri: string }
-	argument: { name: string; value: string }
-	context?: { arguments?: Record<string, string> | undefined } | undefined
-}
+type CompletionRequest = CompleteRequest['params']
 
 /** At most 100 values that begin with the text so far. Throws `invalid_request` for an unknown prompt or template. */
 export async function complete(ctx: McpContext, mayRun: boolean, request: CompletionRequest) {

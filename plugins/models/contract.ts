@@ -37,16 +37,8 @@ export interface ModelSettings {
 }
 
 /** A model server for embeddings or transcripts. */
-export interface EndpointOrder {
-	provider: string
+export type EndpointOrder = Pick<ModelOrder, 'provider' | 'api_key' | 'headers' | 'query' | 'model' | 'timeout_ms'> & {
 	base_url: string
-	/** Kept in memory only. */
-	api_key?: string
-	/** Kept in memory only. */
-	headers?: Record<string, string>
-	query?: Record<string, string>
-	model: string
-	timeout_ms: number
 }
 
 export interface ModelChoice {

@@ -1,17 +1,16 @@
 /** Agents as models of OpenAI's API. */
 import type { AgentLimit } from '../shared/agent-limit.ts'
+import { AGENT_NAME } from '../shared/agent-name.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import { paramError } from './errors.ts'
 
 const PREFIX = 'svc/'
-/** The form of agent names. */
-const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/
 
 /** `svc/<agent>`, or `<agent>` alone. Throws `not_found`. */
 export async function agentOf({ use }: Pick<Context, 'use'>, caller: AgentLimit, model: string): Promise<AgentRecord> {
 	const name = model.startsWith(PREFIX) ? model.slice(PREFIX.length) : model
-	const agent = NAME.test(name) ? await use('agents').visibleTo(caller).find(name) : undefined
+	const agent = AGENT_NAME.test(name) ? await use('agents').visibleTo(caller).find(name) : undefined
 	if (agent) return agent
 	const message = `there is no model "${model}"; each agent is a model, and GET /v1/models lists them`
 	throw paramError('model', message, 'not_found')

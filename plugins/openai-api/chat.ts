@@ -5,14 +5,6 @@ import type { AgentAnswer } from './exchange.ts'
 import { hexOf } from './ids.ts'
 import type { StreamFormat } from './serve.ts'
 
-/** The fields that all chunks of one answer share. */
-interface Head {
-	id: string
-	created: number
-	/** As in the request. */
-	model: string
-}
-
 export const completion = Joi.object({
 	id: Joi.string().required(),
 	object: Joi.valid('chat.completion').required(),
@@ -96,7 +88,7 @@ export function completionOf(run_id: string, model: string, answer: AgentAnswer)
 
 /** The chunks of a stream, from the role to `[DONE]`. */
 export function chunksOf(model: string, includeUsage: boolean): StreamFormat {
-	let head: Head | undefined
+	let head: object | undefined
 	const frame = (fields: object): string =>
 		`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', ...fields })}\n\n`
 	const part = (delta: object, finish_reason: string | null = null): string =>
@@ -116,7 +108,8 @@ export function chunksOf(model: string, includeUsage: boolean): StreamFormat {
 	}
 }
 
-function headOf(run_id: string, model: string): Head {
+/** The fields that all chunks of one answer share. */
+function headOf(run_id: string, model: string): object {
 	return { id: `chatcmpl-${hexOf(run_id)}`, created: Math.floor(Date.now() / 1000), model }
 }
 

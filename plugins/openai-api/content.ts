@@ -8,9 +8,6 @@ interface ContentPart {
 	type: string
 	text?: string
 	refusal?: string
-	image_url?: unknown
-	file?: unknown
-	input_audio?: unknown
 	[field: string]: unknown
 }
 

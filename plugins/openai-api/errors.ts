@@ -9,10 +9,6 @@ import { isUnrouted } from '../../core/http/server.ts'
 import { explainMissing } from '../shared/missing-route.ts'
 import { openAiPaths } from './settings.ts'
 
-export interface ErrorBody {
-	error: { message: string; type: string; param: string | null; code: string }
-}
-
 export const failure = Joi.object({
 	error: Joi.object({
 		message: Joi.string().required(),
@@ -58,7 +54,7 @@ export function paramError(param: string, message: string, code: FaultCode = 'in
 	return new Fault(code, message, { errors: [{ path: param, message }] })
 }
 
-function errorBody(given: Codes, message: string, status: number, param: string | null): ErrorBody {
+function errorBody(given: Codes, message: string, status: number, param: string | null): object {
 	return { error: { message, type: typeOf(status), param, code: codeFor(given, param) } }
 }
 
@@ -89,7 +85,7 @@ export function failureCode(error: Codes): string {
 }
 
 /** The body of an error in a stream that has begun. */
-export function bodyOf(fault: Fault): ErrorBody {
+export function bodyOf(fault: Fault): object {
 	return errorBody(fault, fault.message, statusFor(fault, statusOf(fault.code)), null)
 }
 

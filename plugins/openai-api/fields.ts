@@ -3,17 +3,6 @@ import type { CustomValidator, Schema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RunInputs } from '../runs/contract.ts'
 
-export interface Sampling {
-	temperature?: number | null | undefined
-	top_p?: number | null | undefined
-	frequency_penalty?: number | null | undefined
-	presence_penalty?: number | null | undefined
-	seed?: number | null | undefined
-	stop?: string | string[] | null | undefined
-	reasoning_effort?: string | null | undefined
-	verbosity?: string | null | undefined
-}
-
 export const model = Joi.string()
 	.min(1)
 	.max(128)
@@ -75,6 +64,9 @@ const passed = [
 	'reasoning_effort',
 	'verbosity',
 ] as const
+
+/** The fields of a request for its model calls. The schema checks their values. */
+export type Sampling = { [name in 'temperature' | (typeof passed)[number]]?: unknown }
 
 /** The settings of a run's model calls. */
 export function modelSettings(

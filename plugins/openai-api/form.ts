@@ -1,4 +1,5 @@
 /** The form of the answer that a request requires: JSON, or a call of one of its tools. */
+import { fieldsOf } from '../../core/util/is-object.ts'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AnswerForm, JsonForm } from '../../sandbox/order.ts'
 import { paramError } from './errors.ts'
@@ -71,23 +72,7 @@ export function jsonOf(format: ({ type: string } & JsonFields) | null | undefine
 }
 
 /** A tool choice of either API. */
-export type ToolChoice =
-	| 'auto'
-	| 'none'
-	| 'required'
-	| {
-			type: string
-			name?: string
-			function?: { name?: string }
-			allowed_tools?: AllowedTools
-			[field: string]: unknown
-	  }
-	| null
-
-interface AllowedTools {
-	mode?: unknown
-	tools?: unknown
-}
+export type ToolChoice = 'auto' | 'none' | 'required' | { type: string; [field: string]: unknown } | null
 
 /**
  * The tools to offer, and in `call` the tools of which one must be called. Throws `invalid_request` if the choice names a function
@@ -102,7 +87,7 @@ export function chooseTools(
 	if (choice === 'required') return forced(tools)
 	if (choice.type === 'function') return forced(only(tools, [choice]))
 	if (choice.type === 'allowed_tools') {
-		const { mode, tools: allowed } = choice.allowed_tools ?? (choice as AllowedTools)
+		const { mode, tools: allowed } = fieldsOf(choice.allowed_tools ?? choice)
 		if (!Array.isArray(allowed)) throw paramError('tool_choice', 'tool_choice lacks tools, the list of allowed tools')
 		const offered = only(tools, allowed)
 		return mode === 'required' ? forced(offered) : { offered }
@@ -121,8 +106,8 @@ function forced(offered: readonly ClientTool[]): { offered: readonly ClientTool[
 
 function only(tools: readonly ClientTool[], named: readonly unknown[]): ClientTool[] {
 	return named.map((entry) => {
-		const { name, function: inner } = Object(entry) as { name?: unknown; function?: { name?: unknown } }
-		const wanted = inner?.name ?? name
+		const { name, function: inner } = fieldsOf(entry)
+		const wanted = fieldsOf(inner).name ?? name
 		const tool = tools.find((tool) => tool.name === wanted)
 		if (tool) return tool
 		throw paramError(

@@ -11,16 +11,15 @@ import { knownCost, reservationOf } from './cost.ts'
 import { failed } from './provider.ts'
 import type { ModelCode, ModelFailure, ModelReply, ModelRequest } from './provider.ts'
 
-export interface RetryPolicy {
+const standard = {
 	/** Attempts of one model after the first. */
-	retries: number
+	retries: 3,
 	/** The wait before the first retry, in milliseconds; doubled for each further one. */
-	baseMs: number
+	baseMs: 500,
 	/** The longest wait, even if the server asks for more; then plus the random part. */
-	capMs: number
+	capMs: 60_000,
 }
-
-const standard: RetryPolicy = { retries: 3, baseMs: 500, capMs: 60_000 }
+type RetryPolicy = typeof standard
 
 /**
  * Never rejects. If every model failed, the code is that of the last one, and the message contains the messages of all.

@@ -22,17 +22,15 @@ const CALL_OPENERS: readonly string[] = [
 	'<｜tool▁call▁begin｜>',
 ]
 
-export interface TextCalls {
-	/** The text around the calls. */
-	content: string
-	calls: Call[]
-}
-
 /**
  * Null if there are none. Only calls of offered tools count, and no call in a code fence with text around it: there a model shows
- * an example. `before`: the preceding text.
+ * an example. `before`: the preceding text. `content` of the result: the text around the calls.
  */
-export function callsInText(content: string, tools: readonly ToolSpec[], before = ''): TextCalls | null {
+export function callsInText(
+	content: string,
+	tools: readonly ToolSpec[],
+	before = '',
+): { content: string; calls: Call[] } | null {
 	const names = new Set(tools.flatMap(({ name }) => [name, wireName(name)]))
 	const isCall = (call: Call): boolean => names.has(call.name)
 	const bare = before.trim() === '' ? bareCalls(content).filter(isCall) : []

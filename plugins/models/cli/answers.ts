@@ -27,7 +27,8 @@ export interface WantedProvider {
 }
 
 export function wantedFrom({ kind, name, base_url, key, model }: Required<Answers>): WantedProvider {
-	const api_key = key.from === 'none' ? undefined : key.from === 'env' ? `\${${key.variable}}` : { secret: key.secret }
+	const stored = key.from === 'vault' ? { secret: key.secret } : undefined
+	const api_key = key.from === 'env' ? `\${${key.variable}}` : stored
 	return { name, settings: { kind, base_url, ...(api_key !== undefined && { api_key }), model } }
 }
 
