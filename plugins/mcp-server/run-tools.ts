@@ -158,8 +158,10 @@ function outcomeOf(state: RunState): CallOutcome {
 			return { data, text: `The run failed: ${run.error?.code}: ${run.error?.message}`, failed: true }
 		case 'stopped':
 			return { data, text: 'The run was stopped.', failed: true }
-		default:
-			return { data, text: state.asked ? questionText(run, state.asked) : continuesText(run.run_id) }
+		default: {
+			const continues = `The run ${run.run_id} continues; get_run reads it later, stop_run stops it.`
+			return { data, text: state.asked ? questionText(run, state.asked) : continues }
+		}
 	}
 }
 
@@ -172,8 +174,4 @@ function questionText(run: RunRecord, { run_id, question_id, question, options =
 	const who = run_id === run.run_id ? `The agent ${run.agent}` : `A sub-agent of ${run.agent}`
 	const lines = [`${who} asks: ${question}`, ...options.map((option) => `- ${option}`)]
 	return [...lines, '', `Answer it with answer_question, run_id ${run_id} and question_id ${question_id}.`].join('\n')
-}
-
-function continuesText(run_id: string): string {
-	return `The run ${run_id} continues; get_run reads it later, stop_run stops it.`
 }

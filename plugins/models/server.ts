@@ -1,7 +1,6 @@
 /** Tests the address, the key and a model of a model server. */
 import type { Reply, Request } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
-import type { Fault } from '../../core/errors.ts'
 import { fieldsOf } from '../../core/util/is-object.ts'
 import { isPrintable } from '../../core/util/printable.ts'
 import { dialects, isKey } from './dialects.ts'
@@ -72,15 +71,13 @@ async function call(
 		return await ask(base_url + path, { ...request, headers: dialects[kind].headers(api_key) })
 	} catch (error) {
 		if (!isFault(error)) throw error
-		if (model !== undefined && isFault(error, 'fetch_timeout'))
-			return { state: 'unreachable', message: tooSlow(model, base_url, error) }
-		return { state: 'unreachable', message: `${base_url} does not answer: ${error.message}` }
+		// The server answered the request for its list of models just before, so it can be reached.
+		const isSlow = model !== undefined && isFault(error, 'fetch_timeout')
+		const message = isSlow
+			? `${model} at ${base_url} is too slow: ${error.message}; if the model was being loaded, try again. Runs wait longer: timeout_s of the provider, 120 s by default`
+			: `${base_url} does not answer: ${error.message}`
+		return { state: 'unreachable', message }
 	}
-}
-
-/** The server answered the request for its list of models just before, so it can be reached. */
-function tooSlow(model: string, base_url: string, { message }: Fault): string {
-	return `${model} at ${base_url} is too slow: ${message}; if the model was being loaded, try again. Runs wait longer: timeout_s of the provider, 120 s by default`
 }
 
 function failureOf({ base_url, api_key }: Server, { status, body }: Reply): ServerVerdict {

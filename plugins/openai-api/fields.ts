@@ -11,9 +11,6 @@ export const model = Joi.string()
 export const effort = Joi.string().max(32).description('Passed to the model.')
 export const verbosity = Joi.valid('low', 'medium', 'high').description('Passed to the model.')
 
-/** Bodies may contain attachments as base64. */
-export const BODY_LIMIT_BYTES = 32 * 1024 * 1024
-
 export const identifier = Joi.string().pattern(/^[a-zA-Z0-9_-]{1,64}$/, '1 to 64 letters, digits, _ or -')
 export const toolFields = {
 	name: identifier.required().description("Must differ from the names of the agent's tools."),

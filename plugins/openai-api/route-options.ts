@@ -3,7 +3,9 @@ import type { Schema } from 'joi'
 import { scoped } from '../shared/scopes.ts'
 import { headers } from './conversations.ts'
 import { failure } from './errors.ts'
-import { BODY_LIMIT_BYTES } from './fields.ts'
+
+/** Bodies may contain attachments as base64. */
+const BODY_LIMIT_BYTES = 32 * 1024 * 1024
 
 export const commonOptions = {
 	tags: ['api', 'openai'],

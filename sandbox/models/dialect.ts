@@ -30,24 +30,21 @@ export interface Dialect {
 
 export function providerOf(dialect: Dialect): Provider {
 	return {
-		ask: (order, request, io) =>
-			askWithWorkarounds(
-				order,
-				request,
-				dialect.optional,
-				(traits) => attempt(dialect, order, request, traits, io),
-				io.onToolsRefused,
-			),
+		ask(order, request, io) {
+			const ask = (traits: Traits): Promise<ModelReply> => attempt(dialect, { order, request, traits }, io)
+			return askWithWorkarounds(order, request, dialect.optional, ask, io.onToolsRefused)
+		},
 	}
 }
 
-async function attempt(
-	dialect: Dialect,
-	order: ModelOrder,
-	request: ModelRequest,
-	traits: Traits,
-	io: AskIo,
-): Promise<ModelReply> {
+interface Attempt {
+	order: ModelOrder
+	request: ModelRequest
+	traits: Traits
+}
+
+async function attempt(dialect: Dialect, asked: Attempt, io: AskIo): Promise<ModelReply> {
+	const { order, request } = asked
 	// Aborts after the timeout, or with the caller's signal.
 	const controller = new AbortController()
 	const { signal } = controller
@@ -63,7 +60,7 @@ async function attempt(
 		if (!signal.aborted) io.onText(text)
 	})
 	try {
-		await sendAndRead(dialect, order, request, traits, answer, signal, io.onSent)
+		await sendAndRead(dialect, asked, answer, signal, io.onSent)
 		if (!signal.aborted) answer.check(order)
 	} catch (error) {
 		// If the connection breaks after a whole answer, the answer counts.
@@ -94,9 +91,7 @@ function billed(reply: ModelReply, { usage, isTooLong }: AnswerBuilder): ModelRe
 
 async function sendAndRead(
 	{ kind, expected, requestOf, readerFor }: Dialect,
-	order: ModelOrder,
-	request: ModelRequest,
-	traits: Traits,
+	{ order, request, traits }: Attempt,
 	answer: AnswerBuilder,
 	signal: AbortSignal,
 	onSent: AskIo['onSent'],

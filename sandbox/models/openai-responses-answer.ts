@@ -63,7 +63,8 @@ export class ResponseReader implements AnswerReader {
 	#takeItem(item: unknown): void {
 		if (!isObject(item)) throw malformed('an item of the output is not an object')
 		const answer = this.#answer
-		this.#keep(item)
+		// Reasoning that is not encrypted could be sent back only if the server had stored it.
+		if (item.type !== 'reasoning' || typeof item.encrypted_content === 'string') this.#output.push(item)
 		const isNew = !this.#streamed.has(item.id)
 		if (item.type === 'function_call') {
 			const { call_id, name, arguments: args } = item
@@ -74,11 +75,6 @@ export class ResponseReader implements AnswerReader {
 			const parts = [...listIn(item.summary), ...listIn(item.content)].map((part) => stringIn(fieldsOf(part).text))
 			answer.addReasoning(parts.join('\n\n'))
 		}
-	}
-
-	/** Reasoning that is not encrypted is not kept: it could be sent back only if the server had stored it. */
-	#keep(item: Record<string, unknown>): void {
-		if (item.type !== 'reasoning' || typeof item.encrypted_content === 'string') this.#output.push(item)
 	}
 }
 

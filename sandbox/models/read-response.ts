@@ -102,7 +102,10 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 	fail(error: unknown): void {
 		if (this.#isOver) return
 		this.#over()
-		this.#content.reject(isInvalid(error) ? unsendable(error) : error)
+		const why = isInvalid(error)
+			? new ModelError('model_rejected', `the request cannot be sent: ${error.message}`)
+			: error
+		this.#content.reject(why)
 		this.#hangUp()
 	}
 
@@ -241,8 +244,4 @@ function tooLong(): ModelError {
 function isInvalid(error: unknown): error is Error {
 	const cause = error instanceof ConnectionFailure ? error.cause : error
 	return (cause as { code?: unknown } | undefined)?.code === 'UND_ERR_INVALID_ARG'
-}
-
-function unsendable(error: Error): ModelError {
-	return new ModelError('model_rejected', `the request cannot be sent: ${error.message}`)
 }

@@ -29,7 +29,7 @@ export function originalArguments(parameters: Record<string, unknown>, args: str
 }
 
 /** The properties of a tool's parameters, including those of top-level alternatives. */
-export function propertiesOf({ anyOf, oneOf, allOf, properties }: Record<string, unknown>): Record<string, unknown> {
+function propertiesOf({ anyOf, oneOf, allOf, properties }: Record<string, unknown>): Record<string, unknown> {
 	const parts = [anyOf, oneOf, allOf].flatMap(listIn).map((part) => fieldsOf(part).properties)
 	return Object.fromEntries([...parts, properties].flatMap((part) => Object.entries(fieldsOf(part))))
 }
