@@ -1,4 +1,5 @@
 /** Any server with OpenAI's chat completions API. */
+import type OpenAI from 'openai'
 import { fieldsOf } from '../../core/util/is-object.ts'
 import { wireName } from '../wire-name.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
@@ -39,18 +40,15 @@ export const openai: Provider = providerOf({
 	readerFor: (answer, tools) => new ChatReader(answer, tools),
 })
 
-interface Message {
-	role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
-	content: string | object[] | null
-	tool_calls?: object[]
-	[field: string]: unknown
-}
+type Body = OpenAI.ChatCompletionCreateParams
+type Message = OpenAI.ChatCompletionMessageParam
+type Part = OpenAI.ChatCompletionContentPart
 
-export function bodyOf(order: ModelOrder, request: ModelRequest, traits: Traits = {}): Record<string, unknown> {
+export function bodyOf(order: ModelOrder, request: ModelRequest, traits: Traits = {}): Body {
 	const { max_tokens, parallel_tool_calls, ...params } = order.params ?? {}
 	const { tools } = request
 	const streams = traits.streaming !== false
-	const body: Record<string, unknown> = {
+	const body = {
 		model: order.model,
 		messages: messagesOf(order, request, traits),
 		...(streams && { stream: true }),
@@ -64,8 +62,8 @@ export function bodyOf(order: ModelOrder, request: ModelRequest, traits: Traits 
 		...order.sampling,
 		...order.extra_body,
 	}
-	for (const field of traits.drop ?? []) delete body[field]
-	return body
+	for (const field of traits.drop ?? []) delete (body as Record<string, unknown>)[field]
+	return body as Body
 }
 
 const made = {
@@ -114,7 +112,7 @@ function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): M
 	const { system, turns } = request
 	const messages: Message[] = []
 	/** Attachments of results: a result can only be text, so they are sent in a message after the results. */
-	let attachments: object[] = []
+	let attachments: Part[] = []
 	const flush = (): void => {
 		if (attachments.length > 0) messages.push({ role: 'user', content: attachments })
 		attachments = []
@@ -146,7 +144,7 @@ function userMessage(turn: Extract<Turn, { role: 'user' }>, request: ModelReques
 	return { role: 'user', content: shown.map(partOf) }
 }
 
-function partOf(shown: Shown): object {
+function partOf(shown: Shown): Part {
 	switch (shown.kind) {
 		case 'text':
 			return { type: 'text', text: shown.text }
@@ -196,7 +194,7 @@ function alternating(messages: Message[]): Message[] {
 		const isAnswer = last?.role === 'assistant' && last.tool_calls === undefined
 		const continues = message.role === 'user' ? last?.role === 'user' : message.role === 'assistant' && isAnswer
 		if (last && continues) {
-			result[result.length - 1] = { ...message, content: joined(last, message) }
+			result[result.length - 1] = { ...message, content: joined(last, message) } as Message
 			continue
 		}
 		if (message.role === 'user' && last?.role === 'tool') result.push({ role: 'assistant', content: NOTHING })
