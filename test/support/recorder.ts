@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { LLMock } from '@copilotkit/aimock'
 import type { Test } from 'tap'
 import type { Answer } from './gateway.ts'
-import { listenOnLoopback } from './loopback.ts'
+import { listenOnLoopback, unlessReset } from './loopback.ts'
 
 export interface Recorder {
 	mock: LLMock
@@ -19,7 +19,7 @@ export async function startRecorder(t: Test): Promise<Recorder> {
 	t.teardown(() => mock.stop())
 	const kept = new Map<string, Answer[]>()
 	const server = createServer((request, response) => {
-		void (async () => {
+		const forward = async (): Promise<void> => {
 			const parts: Buffer[] = []
 			for await (const part of request) parts.push(part as Buffer)
 			const body = Buffer.concat(parts)
@@ -33,7 +33,8 @@ export async function startRecorder(t: Test): Promise<Recorder> {
 			})
 			response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' })
 			response.end(Buffer.from(await answer.arrayBuffer()))
-		})()
+		}
+		forward().catch(unlessReset)
 	})
 	const { url, stop } = await listenOnLoopback(server)
 	t.teardown(stop)

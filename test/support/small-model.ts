@@ -1,7 +1,7 @@
 /** A model server with a small context window. Independently of the gateway's estimate, it counts four characters as a token. */
 import { createServer } from 'node:http'
 import type { Test } from 'tap'
-import { listenOnLoopback } from './loopback.ts'
+import { listenOnLoopback, unlessReset } from './loopback.ts'
 import { withoutContext } from './model-messages.ts'
 
 export interface SmallMessage {
@@ -35,7 +35,7 @@ export async function startSmallModel(
 	let refused = 0
 	let calls = 0
 	const server = createServer((request, response) => {
-		void (async () => {
+		const answerOne = async (): Promise<void> => {
 			let text = ''
 			for await (const part of request.setEncoding('utf8')) text += String(part)
 			const body = JSON.parse(text) as SmallRequest
@@ -68,7 +68,8 @@ export async function startSmallModel(
 				send({}, 'tool_calls', usage)
 			}
 			response.end('data: [DONE]\n\n')
-		})()
+		}
+		answerOne().catch(unlessReset)
 	})
 	const { url, stop } = await listenOnLoopback(server)
 	t.teardown(stop)
