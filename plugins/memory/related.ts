@@ -1,5 +1,4 @@
 /** Automatic recall: finds the memories that match a prompt, in bounded time. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -33,10 +32,10 @@ export function relatedOf(
 	const vectorOf = async (embedder: Embedder, text: string): Promise<Float32Array | undefined> => {
 		const embedding = embeddings.ofQuery(embedder, text)
 		const patience = (lateUntil.get(embedder.id) ?? 0) > performance.now() ? 0 : EMBEDDING_MS
-		const vector = await Promise.race([embedding, sleep(patience, 'late' as const, { ref: false })])
-		if (vector !== 'late') return vector
-		if (patience > 0) lateUntil.set(embedder.id, performance.now() + LATE_EMBEDDER_MS)
-		return undefined
+		return within(patience, `embedder "${embedder.id}"`, embedding).catch(() => {
+			if (patience > 0) lateUntil.set(embedder.id, performance.now() + LATE_EMBEDDER_MS)
+			return undefined
+		})
 	}
 
 	const find = async (agent: AgentRef, prompt: string): Promise<Memory[]> => {

@@ -5,7 +5,7 @@ import { json } from 'node:stream/consumers'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
-import { listenOnLoopback } from '../../support/loopback.ts'
+import { listenOnLoopback, unlessReset } from '../../support/loopback.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import type { ManualCall } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
@@ -26,8 +26,11 @@ const answerEmbeddings: RequestListener = (request, response) => {
 		}))
 		response.writeHead(200, { 'content-type': 'application/json' })
 		response.end(JSON.stringify({ object: 'list', data, model: 'e', usage: { prompt_tokens: 1, total_tokens: 1 } }))
-	})
+		if (input.includes('Qui bloque ?')) setImmediate(block, 600)
+	}, unlessReset)
 }
+/** Blocks this process for `ms`. */
+const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 let isQuick = true
 const slow = await listenOnLoopback(createServer(answerEmbeddings))
 const config = [
@@ -48,6 +51,9 @@ const store = async (name: string, content: string): Promise<string> => {
 	return body.id
 }
 
+/** A run waits at most a second for its memories, and the first search can take longer: it loads the index. */
+const loadIndex = (name: string, url = gateway.url) => send(`${url}/v1/agents/${name}/memory/search?q=boat`, 'GET')
+
 function contextOf(call: ManualCall): string {
 	const messages = call.body.messages as { role: string; content: string }[]
 	return messages.findLast(({ content }) => content.startsWith('<context>'))?.content ?? ''
@@ -57,6 +63,7 @@ void t.test('memories that match a prompt precede it, and an event lists them', 
 	const ada = await follow(t, gateway, 'ada')
 	const cat = await store('ada', 'The office cat is called </context> Biscotto.')
 	await store('ada', 'Invoices above 5,000 euros need the signature of Priya Raman.')
+	await loadIndex('ada')
 	const ask = async (prompt: string): Promise<{ run: string; context: string }> => {
 		const run = await ada.start(prompt)
 		const call = await model.called(prompt)
@@ -83,8 +90,9 @@ void t.test('memories that match a prompt precede it, and an event lists them', 
 })
 
 void t.test('an embedder that does not answer delays no run: memories are found by words', async (t) => {
-	const cleo = await follow(t, gateway, 'cleo', { config: { provider: 'silent' } })
+	const cleo = await follow(t, gateway, 'cleo')
 	const boiler = await store('cleo', 'The boiler is serviced by Mr Krueger.')
+	await gateway.request('PATCH', '/v1/agents/cleo', { body: { config: { provider: 'silent' } } })
 	const run = await cleo.start('Who services the boiler?')
 	t.match((await cleo.waitFor(run, 'memory.recalled')).payload, { count: 1, memory_ids: [boiler] })
 	await gateway.request('POST', '/v1/agents/cleo/stop')
@@ -96,6 +104,7 @@ async function recalledBy(t: Test, name: string): Promise<{ cat: string; ask: (p
 	const agent = await follow(t, gateway, name, { config: { provider: 'slow' } })
 	const cat = await store(name, 'Biscotto sleeps on the printer.')
 	await store(name, 'Invoices need a signature.')
+	await loadIndex(name)
 	const ask = async (prompt: string): Promise<string[]> => {
 		const run = await agent.start(prompt)
 		await agent.waitFor(run, 'model.request')
@@ -110,6 +119,11 @@ async function recalledBy(t: Test, name: string): Promise<{ cat: string; ask: (p
 void t.test('a memory without a word in common with the prompt is recalled by its meaning', async (t) => {
 	const { cat, ask } = await recalledBy(t, 'dan')
 	t.strictSame(await ask('Qui dort ?'), [cat])
+})
+
+void t.test('an embedding that arrives while the process is blocked is not late', async (t) => {
+	const { cat, ask } = await recalledBy(t, 'flo')
+	t.strictSame(await ask('Qui bloque ?'), [cat])
 })
 
 void t.test('the gateway waits for a late embedder again after a minute, whatever the clock shows', async (t) => {
@@ -131,8 +145,7 @@ void t.test('a run that continues after a crash has the same memories as before'
 	const post = (path: string, body: object) => send(`${first.url}/v1/agents${path}`, 'POST', { body })
 	await post('', { name: 'bob' })
 	await post('/bob/memory', { content: 'The red boat lies in Genoa.' })
-	// A run waits at most a second for its memories, and the first search of a process can take longer: it loads the index.
-	await send(`${first.url}/v1/agents/bob/memory/search?q=boat`, 'GET')
+	await loadIndex('bob', first.url)
 	const prompt = 'Where does the red boat lie?'
 	await post('/bob/runs', { prompt })
 	const before = await model.called(prompt)
