@@ -40,11 +40,13 @@ void t.test('svc status shows the default provider, and a failed call until the 
 	await ada.complete('Hello')
 	t.match((await svc(['status'])).stdout, `\nmodels: local (qwen3 at ${model.url})\n`)
 
-	model.on('Which', { status: 500 }, 'This.')
+	// The next attempt would hide the failure, so the server asks for a wait.
+	model.on('Which', { status: 429, retryAfter: 60 })
 	const bea = await follow(t, gateway, 'bea', { config: { provider: 'other', fallback: [] } })
 	const run = await bea.start('Which')
 	await bea.waitFor(run, 'model.retry')
 	t.match((await svc(['status'])).stdout, /; the last call of other failed at /)
+	await bea.call('stop', {})
 	await bea.ended(run)
 
 	model.on('Where', { status: 401, message: 'no such key' }, 'There.')
