@@ -1,9 +1,7 @@
 /** Runs that execute while their start is being written. */
 import t from 'tap'
-import { makeHome, send, startGateway } from '../../support/gateway.ts'
-import type { TestGateway } from '../../support/gateway.ts'
+import { apiOf, makeHome, startGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
-import { startModelServer } from '../../support/model-server.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { providersAt } from '../../support/providers.ts'
 import { follow } from '../../support/runs.ts'
@@ -11,15 +9,17 @@ import { follow } from '../../support/runs.ts'
 const config = (url: string): string => `${providersAt({ mock: url })}default_provider: mock\n`
 
 void t.test('one of several concurrent prompts begins, the others wait, and each makes one model call', async (t) => {
-	const model = await startModelServer()
+	const model = await startManualModel()
 	t.teardown(() => model.stop())
-	model.on(/./, 'Yes.')
 	const gateway = await startGateway({ config: config(model.url) })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
-	const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => ada.start(`prompt ${n}`)))
+	const prompts = Array.from({ length: 20 }, (_, n) => `prompt ${n}`)
+	const ids = await Promise.all(prompts.map((prompt) => ada.start(prompt)))
+	// Once all are accepted, so that none finds the conversation free.
+	for (const prompt of prompts) void model.called(prompt).then((call) => call.answer('Yes.'))
 	for (const id of ids) t.equal((await ada.ended(id)).event_type, 'run.completed')
-	t.equal(model.requests().length, ids.length, 'a rejected start makes no model call')
+	t.equal(model.calls.length, ids.length, 'a rejected start makes no model call')
 	t.equal(ids.filter((id) => ada.typesOf(id)[0] === 'run.queued').length, ids.length - 1)
 	for (const id of ids) t.equal(ada.typesOf(id).filter((type) => type === 'run.started').length, 1)
 	const { body } = await ada.call('runs')
@@ -31,10 +31,7 @@ void t.test('the first events and the record of a run survive a kill right after
 	t.teardown(() => model.stop())
 	const home = makeHome({ config: `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n` }, t)
 	const first = await spawnGateway(home)
-	const gateway: Pick<TestGateway, 'url' | 'request'> = {
-		url: first.url,
-		request: (method, path, options) => send(first.url + path, method, options),
-	}
+	const gateway = apiOf(() => first)
 	const ada = await follow(t, gateway, 'ada')
 	const bob = await follow(t, gateway, 'bob')
 	const cleo = await follow(t, gateway, 'cleo')
