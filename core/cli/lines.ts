@@ -5,6 +5,7 @@ import type { History, Lines } from './contract.ts'
 import type { KeyboardTurn } from './keyboard-turn.ts'
 import type { Sink } from './output.ts'
 import { onAbort } from '../util/on-abort.ts'
+import { afterGap } from './after-gap.ts'
 import { BREAK, MARK_PASTE, promptKeys, UNMARK_PASTE } from './prompt-keys.ts'
 
 /** The standard input of a command. */
@@ -69,9 +70,9 @@ export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, p
 		const { promise, resolve } = Promise.withResolvers<void>()
 		let reader: Interface | undefined
 		let pasted: string[] = []
-		let gap: NodeJS.Timeout | undefined
+		let cancelDelivery = (): void => {}
 		const deliver = (): void => {
-			clearTimeout(gap)
+			cancelDelivery()
 			if (pasted.length === 0) return
 			ahead.push(pasted.join('\n'))
 			pasted = []
@@ -87,8 +88,8 @@ export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, p
 			reader = opened
 			opened.on('line', (line) => {
 				pasted.push(line)
-				clearTimeout(gap)
-				gap = setTimeout(deliver, PASTE_GAP_MS)
+				cancelDelivery()
+				cancelDelivery = afterGap(PASTE_GAP_MS, deliver)
 			})
 			opened.on('close', () => {
 				if (reader !== opened) return

@@ -1,6 +1,7 @@
 /** Converts keyboard input for readline: a line break within a prompt becomes one special character. */
 import { StringDecoder } from 'node:string_decoder'
 import { Transform } from 'node:stream'
+import { afterGap } from './after-gap.ts'
 
 /** Represents a line break while a prompt is edited, since readline only has single lines. */
 export const BREAK = '⏎'
@@ -26,16 +27,16 @@ export function promptKeys(stdin: Keyboard): Transform & { setRawMode(raw: boole
 	/** The beginning of a sequence whose rest is in the next piece. */
 	let partial = ''
 	let isPasting = false
-	/** The last line end of unmarked text: Enter, unless more follows. */
-	let enter: NodeJS.Timeout | undefined
+	/** The last line end of unmarked text is Enter, unless more follows. */
+	let cancelEnter: (() => void) | undefined
 
 	function take(piece: string): string {
 		let text = partial + piece
 		partial = ''
 		let keys = ''
-		if (enter) {
-			clearTimeout(enter)
-			enter = undefined
+		if (cancelEnter) {
+			cancelEnter()
+			cancelEnter = undefined
 			keys += BREAK
 		}
 		const isUnmarkedPaste = !text.includes('\x1b') && /[\r\n](?=[^\r\n])/.test(text)
@@ -54,10 +55,10 @@ export function promptKeys(stdin: Keyboard): Transform & { setRawMode(raw: boole
 			const end = /^(?:\r\n|\r|\n)/.exec(text)?.[0]
 			const isLast = end !== undefined && text.length === end.length
 			if (end !== undefined && isUnmarkedPaste && !isPasting && isLast) {
-				enter = setTimeout(() => {
-					enter = undefined
+				cancelEnter = afterGap(PASTE_GAP_MS, () => {
+					cancelEnter = undefined
 					input.push('\r')
-				}, PASTE_GAP_MS)
+				})
 			} else if (end !== undefined && (isPasting || isUnmarkedPaste)) keys += BREAK
 			// Control characters in pasted text would act as keys.
 			else if (isPasting && /^\p{Cc}/u.test(text)) keys += text[0] === '\t' ? '    ' : ''
@@ -74,7 +75,7 @@ export function promptKeys(stdin: Keyboard): Transform & { setRawMode(raw: boole
 			done(null, take(decoder.write(chunk)))
 		},
 		destroy(error, done) {
-			clearTimeout(enter)
+			cancelEnter?.()
 			stdin.unpipe(input)
 			stdin.pause()
 			done(error)

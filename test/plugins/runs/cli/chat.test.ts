@@ -1,4 +1,7 @@
 /** svc chat and svc run while a question is open or an answer is in progress. */
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -174,8 +177,31 @@ void t.test('a pipe sends its lines in order, and accepts commands while a quest
 	t.strictSame(await statuses('eve'), ['paused', 'completed', 'stopped', 'stopped', 'completed'])
 })
 
+void t.test('lines that are pasted while the program is blocked are one prompt', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'gus', config: { provider: 'held' } } })
+	const chat = openChat(t, 'gus')
+	await chat.shows('> ')
+	chat.type('first line')
+	const first = await model.called('first line')
+	const [near, far] = await socketPair(t)
+	near.on('data', () => chat.press('third\r'))
+	chat.press('second\r')
+	setImmediate(() => {
+		far.write('.')
+		Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+	})
+	await chat.shows('will be sent after this answer')
+	first.answer('done.')
+	;(await model.called('second\nthird')).answer('too.')
+	await chat.shows('tokens in')
+	chat.type('/exit')
+	t.equal(await chat.ended, 0)
+})
+
 interface Chat {
 	type(line: string): void
+	/** At once. */
+	press(keys: string): void
 	/** Settles once the terminal shows the text after that of the previous call. */
 	shows(text: string): Promise<void>
 	stdout(): string
@@ -200,6 +226,7 @@ function openChat(t: Test, agent: string): Chat {
 	const env = { SVC_URL: gateway.url, NO_COLOR: '1' }
 	return {
 		type: (line) => void setImmediate(() => stdin.write(`${line}\r`)),
+		press: (keys) => void stdin.write(keys),
 		shows: (text) =>
 			new Promise((resolve) => {
 				check = () => {
@@ -214,4 +241,17 @@ function openChat(t: Test, agent: string): Chat {
 		stdout: () => answered,
 		ended: main(['chat', agent], { env, cwd: '/', stdin, stdout, stderr, signal: end.signal }),
 	}
+}
+
+/** The two ends of a connection: what is written to one is read from the other in the next turn of the event loop. */
+async function socketPair(t: Test): Promise<[Socket, Socket]> {
+	const server = createServer().listen(0, '127.0.0.1')
+	await once(server, 'listening')
+	const far = connect((server.address() as AddressInfo).port, '127.0.0.1')
+	const [[near]] = await Promise.all([once(server, 'connection'), once(far, 'connect')])
+	t.teardown(() => {
+		for (const socket of [near as Socket, far]) socket.destroy()
+		server.close()
+	})
+	return [near as Socket, far]
 }
