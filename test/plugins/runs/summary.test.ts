@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { tidy } from '../../../plugins/runs/maintenance.ts'
+import { isSummarizing } from '../../../plugins/runs/summary-progress.ts'
 import { svcFor } from '../../support/cli.ts'
 import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -65,8 +66,11 @@ async function start(
 	return { gateway, model, ada, talk, events, context }
 }
 
-/** Waits for the summary that is being made, if one is. */
+/** Waits for the summary that is being made, if one is. It begins with the end of a run, before its own run starts. */
 const settled = async ({ ada, events }: Pick<Setup, 'ada' | 'events'>): Promise<void> => {
+	const [{ conversation }] = (await ada.call('conversations')).body.conversations
+	// The first session has the uid of its agent.
+	await eventually(() => !isSummarizing(conversation, conversation))
 	const started = ada.stream.events.filter(
 		({ event_type, payload }) => event_type === 'run.started' && payload.trigger === 'summary',
 	).length
