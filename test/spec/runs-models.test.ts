@@ -2,7 +2,8 @@
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
-import { freePort } from '../support/free-ports.ts'
+import { watchDeadlines } from '../support/deadlines.ts'
+import { closedPort } from '../support/free-ports.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { providersAt } from '../support/providers.ts'
 import { follow } from '../support/runs.ts'
@@ -11,7 +12,7 @@ import { withoutAdditions } from '../support/model-messages.ts'
 
 const model = await startModelServer()
 const held = await startManualModel()
-const nobody = `http://127.0.0.1:${await freePort()}/v1`
+const nobody = `http://127.0.0.1:${await closedPort(t)}/v1`
 const gateway = await startGateway({
 	config: `server: { shutdown_grace_s: 0 }
 default_provider: main
@@ -208,6 +209,9 @@ void t.test('a run that exceeds its wall time fails, and its model call is abort
 	t.match(await ada.read(run_id), { status: 'failed', answer: null, error: { code: 'limit_wall_time' } })
 })
 
+/** How much longer than its wall time the gateway waits for a run, as in core/runs/run-pool.ts. */
+const GRACE_MS = 2_000
+
 /** A tool that ends only when it is aborted. */
 const sloth = `export default {
 	name: 'sloth',
@@ -227,8 +231,12 @@ void t.test('a tool that is still running at the limit of wall time is aborted',
 	t.teardown(() => own.stop())
 	const stream = await openStream(own.url, { query: { event_type: 'sloth.aborted' } })
 	t.teardown(() => stream.close())
-	const ada = await follow(t, own, 'sleepy', { config: { limits: { wall_time_s: 3 } } })
+	const wall_time_s = 3_003
+	const deadlines = watchDeadlines(t, wall_time_s * 1_000 + GRACE_MS)
+	const ada = await follow(t, own, 'sleepy', { config: { limits: { wall_time_s } } })
 	const run_id = await ada.start('/tool sloth.sleep {}')
+	await ada.waitFor(run_id, 'primitive.called')
+	deadlines.expire()
 	t.match((await ada.ended(run_id)).payload, { code: 'limit_wall_time' })
 	t.match((await stream.waitFor('sloth.aborted')).payload.key, run_id)
 	t.equal(ada.typesOf(run_id).at(-1), 'run.failed')
