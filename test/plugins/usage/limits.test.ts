@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { roomInDay } from '../../support/day.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
@@ -12,6 +13,7 @@ import type { Followed } from '../../support/runs.ts'
 import { eventually } from '../../support/wait.ts'
 
 const DAY_MS = 24 * 3_600_000
+await roomInDay()
 const model = await startModelServer()
 const held = await startManualModel()
 t.teardown(() => model.stop())

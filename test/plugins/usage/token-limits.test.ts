@@ -6,10 +6,12 @@ import { WebSocket } from 'ws'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
+import { roomInDay } from '../../support/day.ts'
 import { assertError } from '../../support/error-response.ts'
 import { eventually } from '../../support/wait.ts'
 
 const DAY_MS = 24 * 3_600_000
+await roomInDay()
 const model = await startModelServer()
 t.teardown(() => model.stop())
 const usage = { prompt_tokens: 60, completion_tokens: 5 }

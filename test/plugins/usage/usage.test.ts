@@ -6,11 +6,13 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
+import { roomInDay } from '../../support/day.ts'
 import { assertError } from '../../support/error-response.ts'
 import { follow } from '../../support/runs.ts'
 import { chatCompletion, startScriptedModels } from '../../support/scripted-model.ts'
 import type { ScriptedReply } from '../../support/scripted-model.ts'
 
+await roomInDay()
 const model = await startModelServer()
 const scripted = await startScriptedModels()
 const held = await startManualModel()
