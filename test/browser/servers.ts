@@ -151,17 +151,30 @@ async function listen(
 	handle: RequestListener,
 	upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void,
 ): Promise<number> {
-	let port = 0
-	for (const host of ['127.0.0.1', '::1']) {
+	const serve = async (host: string, port: number): Promise<http.Server> => {
 		const server = http.createServer(handle)
 		if (upgrade) server.on('upgrade', upgrade)
-		server.listen(port, host)
-		await once(server, 'listening')
-		port = (server.address() as AddressInfo).port
-		t.teardown(() => {
-			server.closeAllConnections()
-			server.close()
-		})
+		await once(server.listen(port, host), 'listening')
+		return server
 	}
-	return port
+	for (;;) {
+		const first = await serve('127.0.0.1', 0)
+		const { port } = first.address() as AddressInfo
+		const second = await serve('::1', port).catch(unlessInUse)
+		if (!second) {
+			first.close()
+			continue
+		}
+		for (const server of [first, second])
+			t.teardown(() => {
+				server.closeAllConnections()
+				server.close()
+			})
+		return port
+	}
+}
+
+/** Another program may have the port of the one address at the other one. */
+function unlessInUse(error: NodeJS.ErrnoException): undefined {
+	if (error.code !== 'EADDRINUSE') throw error
 }
