@@ -247,7 +247,7 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 	})
 	const url = cluster.url.replace('nats://', 'nats://u:p@')
 	const open = (): Promise<NatsEngine> =>
-		openNats({ url, prefix: 'full', replicas: 1, home: 'one', times: { renewMs: 100, holdMs: 1_000, takeMs: 1_500 } })
+		openNats({ url, prefix: 'full', replicas: 1, home: 'one', times: eager })
 	const engine = await open()
 	let n = 0
 	const fill = async (bytes: number): Promise<unknown> => {
@@ -294,9 +294,13 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 	await operator.api('STREAM.CREATE.rest', { name: 'rest', subjects: ['rest'], storage: 'file' })
 	while (!(await operator.ask('rest', '')).json<{ error?: object }>().error);
 	await operator.close()
+	const monotonic = performance.now.bind(performance)
+	t.teardown(() => Object.assign(performance, { now: monotonic }))
+	performance.now = () => monotonic() + eager.holdMs
 	await eventually(() =>
-		/has not answered for 1 s \(.*resource limits exceeded for account/.test(engine.trouble() ?? ''),
+		/has not answered for 60 s \(.*resource limits exceeded for account/.test(engine.trouble() ?? ''),
 	)
+	performance.now = monotonic
 	await engine[Symbol.asyncDispose]()
 	await t.rejects(open(), { code: 'unavailable', message: /lease cannot be written: resource limits exceeded/ })
 })
