@@ -138,7 +138,7 @@ void t.test(
 	'a reload refuses each with line, column and advice, and "svc config validate" prints the same',
 	async (t) => {
 		t.ok(mistakes.length >= 40)
-		const home = makeHome({ config: free, files })
+		const home = makeHome({ config: free, files }, t)
 		const running = await boot({ home, env: { SVC_LOG_LEVEL: 'silent' }, checkResponses: true })
 		t.teardown(() => running.stop())
 		const { gateway } = running
@@ -176,7 +176,7 @@ void t.test(
 			mistakes.find(([text]) => text.includes('every day')),
 		]
 		for (const [text, at] of refusedAtStart.filter((one) => one !== undefined)) {
-			const home = makeHome({ config: text })
+			const home = makeHome({ config: text }, t)
 			const file = join(home, 'config/gateway.yaml')
 			const start = boot({ home, env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' } })
 			const { stderr } = await svcFor({ home })(['config', 'validate'], {

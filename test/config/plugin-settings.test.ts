@@ -59,17 +59,20 @@ void t.test('a third-party plugin gets its settings with the defaults of its set
 
 void t.test('two schemas, and properties that only built-in plugins may declare, are refused', async (t) => {
 	const schema = 'schema: (joi) => joi.object({})'
-	const home = makeHome({
-		config: 'plugins: {both: true, required: true, own: true}\n',
-		files: {
-			'plugins/both/index.js': "export default { name: 'both', config: (joi) => joi.object({}) }",
-			'plugins/both/settings.js': `export default { ${schema} }`,
-			'plugins/required/index.js': "export default { name: 'required' }",
-			'plugins/required/settings.js': `export default { ${schema}, required: true }`,
-			'plugins/own/index.js': "export default { name: 'own', config: (joi) => joi.object({}) }",
-			'plugins/own/settings.js': 'export default { color: 1 }',
+	const home = makeHome(
+		{
+			config: 'plugins: {both: true, required: true, own: true}\n',
+			files: {
+				'plugins/both/index.js': "export default { name: 'both', config: (joi) => joi.object({}) }",
+				'plugins/both/settings.js': `export default { ${schema} }`,
+				'plugins/required/index.js': "export default { name: 'required' }",
+				'plugins/required/settings.js': `export default { ${schema}, required: true }`,
+				'plugins/own/index.js': "export default { name: 'own', config: (joi) => joi.object({}) }",
+				'plugins/own/settings.js': 'export default { color: 1 }',
+			},
 		},
-	})
+		t,
+	)
 	const { stdout } = await svcFor({ home })(['config', 'validate'], { env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' } })
 	t.match(stdout, /plugin "both": it has a schema in its settings file and in config\(joi\); keep one of the two/)
 	t.match(

@@ -106,7 +106,7 @@ void t.test('a migration renames settings, and keeps comments and order', (t) =>
 })
 
 void t.test('svc config migrate renames the plugins of version 0.1.0', async (t) => {
-	const home = makeHome({ config: '# mine\nplugins:\n  # off for now\n  chat-a: false # telegram\n' })
+	const home = makeHome({ config: '# mine\nplugins:\n  # off for now\n  chat-a: false # telegram\n' }, t)
 	const file = join(home, 'config/gateway.yaml')
 	const svc = svcFor({ home })
 	const env = { SVC_PORT: '0', SVC_LEGACY_PORT: '0' }

@@ -63,7 +63,7 @@ void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, a
 		([kind, { model, path }]) =>
 			`  ${kind}: {kind: ${kind}, base_url: "${server.url}/${kind}${path}", api_key: k-${kind}-0123, model: ${model}, params: {reasoning_effort: low}}\n`,
 	)
-	const home = makeHome({ config: `default_provider: openai\nproviders:\n${providers.join('')}` })
+	const home = makeHome({ config: `default_provider: openai\nproviders:\n${providers.join('')}` }, t)
 	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const runs = new Map<string, string>()

@@ -1,5 +1,4 @@
 /** A conversation much longer than its model's window. `CONTEXT_TURNS`: its turns; `CONTEXT_KILLS`: kills of the gateway meanwhile. */
-import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
@@ -55,12 +54,9 @@ async function startServer(t: Test, config: string): Promise<Server> {
 		t.teardown(() => gateway.stop())
 		return serverOf(gateway.request, async () => {})
 	}
-	const home = makeHome({ config, files })
+	const home = makeHome({ config, files }, t)
 	let gateway = await spawnGateway(home)
-	t.teardown(async () => {
-		await gateway.kill()
-		rmSync(home, { recursive: true, force: true })
-	})
+	t.teardown(() => gateway.kill())
 	return serverOf(
 		(method, path, options) => send(gateway.url + path, method, options),
 		async () => {

@@ -17,15 +17,18 @@ await voice.start()
 t.teardown(() => voice.stop())
 const held = await startManualModel()
 t.teardown(() => held.stop())
-const home = makeHome({
-	config: `server: {shutdown_grace_s: 0}
+const home = makeHome(
+	{
+		config: `server: {shutdown_grace_s: 0}
 default_provider: held
 providers:
   held: {kind: openai, base_url: "${held.url}", model: held, api_key: k-0123456789}
   voice: {kind: openai, base_url: "${voice.url}/v1", model: none, api_key: k-9876543210}
 transcription: {provider: voice, model: whisper-1}
 `,
-})
+	},
+	t,
+)
 
 void t.test('a voice message is transcribed once, also after a kill', { timeout: 120_000 }, async (t) => {
 	let gateway: KillableGateway = await spawnGateway(home)
@@ -82,14 +85,17 @@ void t.test('a voice message is transcribed once, also after a kill', { timeout:
 })
 
 void t.test('a failed transcription is reported to the model', async (t) => {
-	const broken = makeHome({
-		config: `providers:
+	const broken = makeHome(
+		{
+			config: `providers:
   offline: {kind: offline}
   voice: {kind: openai, base_url: "http://127.0.0.1:9/v1", model: none, api_key: k-0123456789}
 default_provider: offline
 transcription: {provider: voice, model: whisper-1}
 `,
-	})
+		},
+		t,
+	)
 	const gateway = await startGateway({ home: broken })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')

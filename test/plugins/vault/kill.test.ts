@@ -37,7 +37,7 @@ export default {
 }`
 
 void t.test(`no secret is lost in ${KILLS} kills`, { timeout: 60_000 + KILLS * 10_000 }, async (t) => {
-	const home = makeHome({ config: 'plugins: { opener: true }\n', files: { 'plugins/opener/index.js': opener } })
+	const home = makeHome({ config: 'plugins: { opener: true }\n', files: { 'plugins/opener/index.js': opener } }, t)
 	let gateway: GatewayProcess = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const request = (method: string, path: string, body?: object) =>
