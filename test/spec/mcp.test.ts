@@ -271,7 +271,11 @@ void t.test('a server that cannot be connected shows the reason', async (t) => {
 	t.match(missing, { status: 'error', status_detail: /"no-such-program-anywhere" cannot be started/ })
 	const { body } = await ida.call(`mcp/${missing.id}`)
 	t.match(body.last_error.message, /"no-such-program-anywhere" cannot be started: there is no such program/)
-	const closed = await add(ida, { name: 'closed', transport: 'http', url: `http://127.0.0.1:${await closedPort(t)}/mcp` })
+	const closed = await add(ida, {
+		name: 'closed',
+		transport: 'http',
+		url: `http://127.0.0.1:${await closedPort(t)}/mcp`,
+	})
 	t.equal(closed.status, 'reconnecting')
 	t.match((await ida.call(`mcp/${closed.id}`)).body.last_error.message, /nothing answers at its port \(ECONNREFUSED\)/)
 	const broken = await add(ida, stdio('broken', servers.fixture, '--exit'))

@@ -246,8 +246,7 @@ void t.test('a full account is named as the reason', { skip: withoutNats(), time
 accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u, password: p }] } }`,
 	})
 	const url = cluster.url.replace('nats://', 'nats://u:p@')
-	const open = (): Promise<NatsEngine> =>
-		openNats({ url, prefix: 'full', replicas: 1, home: 'one', times: eager })
+	const open = (): Promise<NatsEngine> => openNats({ url, prefix: 'full', replicas: 1, home: 'one', times: eager })
 	const engine = await open()
 	let n = 0
 	const fill = async (bytes: number): Promise<unknown> => {
