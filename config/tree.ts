@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
+import { isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument, visit } from 'yaml'
 import type { Node, Pair } from 'yaml'
 import { messageOf } from '../core/errors.ts'
 import type { Position, Problem } from './problems.ts'
@@ -20,6 +20,8 @@ export interface Tree {
 }
 
 const maxDepth = 64
+/** Limits the time of the parser, which takes about 10 µs for each token: 1 MiB of brackets would take seconds. */
+const maxTokens = 100_000
 
 /**
  * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value. Syntax errors leave `value` undefined.
@@ -49,6 +51,15 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 				known = known.slice(0, Math.max(0, known.lastIndexOf('.')))
 			}
 		},
+	}
+
+	const excess = offsetOfExcess(text)
+	if (excess !== undefined) {
+		const before = text.slice(0, excess).split('\n')
+		const where = { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
+		const message = `has more than ${maxTokens.toLocaleString('en')} words and signs up to here; remove what is not needed`
+		problems.push({ path: '', message, where })
+		return tree
 	}
 
 	// Repeated keys are found below: the parser's own check takes a minute for a file with 60,000 keys.
@@ -138,6 +149,22 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 		problems.push({ path, message, where: at(offset) })
 	}
 }
+
+/** The position after `maxTokens` tokens. Undefined if the text has no more. */
+function offsetOfExcess(text: string): number | undefined {
+	// Most files are too short for so many.
+	if (text.length <= maxTokens) return undefined
+	let offset = 0
+	let count = 0
+	for (const token of new Lexer().lex(text)) {
+		if (++count > maxTokens) return offset
+		if (!CONTROL_TOKENS.has(token)) offset += token.length
+	}
+	return undefined
+}
+
+/** Tokens of the lexer that are not in the text: the begin of a document and of a plain value, and the end of a broken list. */
+const CONTROL_TOKENS = new Set(['\u0002', '\u0018', '\u001f'])
 
 function offsetOf(node: Node | null): number {
 	return node?.range?.[0] ?? 0

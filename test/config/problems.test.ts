@@ -255,6 +255,14 @@ void t.test('a syntax error is explained in plain words', (t) => {
 	t.end()
 })
 
+void t.test('the number of names and values has a limit', (t) => {
+	const list = (items: number): string => `plugins:\n  a: [${'1,'.repeat(items)}]`
+	t.match(problems(list(60_000)), [/^2:\d+: has more than 100,000 words and signs up to here/])
+	t.notMatch(problems(list(40_000)), [/words and signs/])
+	t.match(problems('['.repeat(1024 * 1024)), [/^1:\d+: has more than 100,000 words and signs/])
+	t.end()
+})
+
 void t.test('nesting has a limit', (t) => {
 	for (const depth of [100, 20_000]) {
 		t.match(
