@@ -414,7 +414,7 @@ export interface Runs {
 	 * Starts a failed or stopped run again: a new run in its conversation with the same prompt, attachments and destination. Within
 	 * 24 hours a run is started again once: later calls return the new run, or start it again if it has failed, too. Throws
 	 * `conflict` for a run that has not failed, or that answers a message or request (only `api`, `webhook` and `heartbeat` can be
-	 * started again), and what `start` throws.
+	 * started again), or after 20 failed retries, with the id of the last one, and what `start` throws.
 	 */
 	retry(run_id: string): Promise<RunRecord>
 	/** As `cancel`; false if the run does not exist or has already ended. */

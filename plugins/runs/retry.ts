@@ -5,14 +5,29 @@ import type { RunRecord, Runs } from './contract.ts'
 
 /** Triggers of runs that nobody waits for any more. The others answer a message or a request, which can be sent again. */
 const TRIGGERS = ['api', 'webhook', 'heartbeat']
+/** Earlier retries that one request follows: each takes time on the main thread. */
+const LIMIT = 20
 
 /** As `Runs.retry`. */
 export async function retryRun(runs: Pick<Runs, 'get' | 'start'>, run_id: string): Promise<RunRecord> {
-	const run = await runs.get(run_id)
+	let run = await runs.get(run_id)
 	checkRetryable(run)
-	const { agent: name, agent_uid: uid, prompt, trigger, conversation, destination } = run
+	for (let n = 0; n < LIMIT; n++) {
+		run = await startAgain(runs, run)
+		// An earlier retry that has failed, too.
+		if (!hasFailed(run)) return run
+	}
+	throw new Fault(
+		'conflict',
+		`run ${run_id} was started again ${LIMIT} times within 24 hours, and each run has failed or was stopped; start run ${run.run_id} again, which is one of these`,
+	)
+}
+
+/** The new run, or that of an earlier retry. */
+function startAgain(runs: Pick<Runs, 'start'>, run: RunRecord): Promise<RunRecord> {
+	const { run_id, agent: name, agent_uid: uid, prompt, trigger, conversation, destination } = run
 	const { attachments, persona, tools, limits } = run
-	const next = await runs.start(
+	return runs.start(
 		{ name, uid },
 		{
 			prompt,
@@ -24,8 +39,6 @@ export async function retryRun(runs: Pick<Runs, 'get' | 'start'>, run_id: string
 			idempotency_key: `retry:${run_id}`,
 		},
 	)
-	// An earlier retry that has failed, too.
-	return hasFailed(next) ? retryRun(runs, next.run_id) : next
 }
 
 function checkRetryable(run: RunRecord): void {

@@ -208,7 +208,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			id: 'retryRun',
 			description: 'Start a failed or stopped run again',
 			notes:
-				'Returns a new run in the same conversation, with the same prompt and attachments; its answer goes where that of the first run was meant to go. It works on the prompt from the beginning, and its model sees how the earlier run ended. Only runs of the API, webhooks and heartbeats can be started again. Within 24 hours a run is started again once: if the new run has failed, too, it is started again.',
+				'Returns a new run in the same conversation, with the same prompt and attachments; its answer goes where that of the first run was meant to go. It works on the prompt from the beginning, and its model sees how the earlier run ended. Only runs of the API, webhooks and heartbeats can be started again. Within 24 hours a run is started again once: if the new run has failed, too, it is started again. One request follows 20 such runs; then the answer is 409 and names the last one.',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
 			plugins: { auth: { agents: 'checked' }, openapi: { errors: [409] } },

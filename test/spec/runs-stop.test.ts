@@ -306,3 +306,21 @@ void t.test('concurrent cancels stop a run once', async (t) => {
 	await ada.ended(run)
 	t.equal(ada.typesOf(run).filter((type) => type === 'run.stopped').length, 1)
 })
+
+void t.test('one request follows at most 20 earlier retries of a run', async (t) => {
+	const { gateway } = await start(t)
+	const ada = await follow(t, gateway, 'ada')
+	const first = await ada.start('a1')
+	const change = (run: string, to: string) => gateway.request('POST', `/v1/runs/${run}/${to}`)
+	let last = first
+	for (let n = 0; n < 20; n++) {
+		await change(last, 'cancel')
+		last = (await change(last, 'retry')).body.run_id
+	}
+	t.equal((await change(first, 'retry')).body.run_id, last, 'the 20th is found')
+	await change(last, 'cancel')
+	const refused = await change(first, 'retry')
+	assertError(t, refused, { status: 409, code: 'conflict' })
+	t.match(refused.body.message, `start run ${last} again`)
+	t.equal((await change(last, 'retry')).status, 200)
+})
