@@ -2,17 +2,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
-import { causedBy } from '../../core/util/context.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { NewEvent } from '../../core/protocol.ts'
 import { openRun } from './run-log.ts'
 import type { RunLog } from './run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op, RecordChange } from '../../core/store/ports.ts'
-import type { AgentRecord } from '../agents/contract.ts'
+import { writeBeginning } from './first-events.ts'
 import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
 import { enqueue } from './ending.ts'
-import { originIn } from './journal.ts'
 import { aboutRun } from './preamble.ts'
 import type { AboutRun } from './preamble.ts'
 import { jobOf } from './records.ts'
@@ -136,37 +133,6 @@ async function writeRecord(ctx: Context<RunSettings>, run: RunRecord, { ops, exe
 	if (freshIds.size >= IDS_LIMIT) return enqueue(ctx, jobOf(run))
 	freshIds.add(run.run_id)
 	execute(run)
-}
-
-/** Appends the first events of a run, and `about` for its journal. */
-export function writeBeginning(
-	log: RunLog,
-	{ run, agent, about }: { run: RunRecord; agent: AgentRecord; about: AboutRun | undefined },
-	change?: RecordChange,
-): Promise<void> {
-	const { trigger, conversation, parent, request_id, traceparent, actor, prompt, attachments } = run
-	const payload = {
-		trigger,
-		conversation,
-		...(parent && { parent_run_id: parent.run_id }),
-		...(request_id !== undefined && { request_id }),
-		...(traceparent !== undefined && { traceparent }),
-		...(actor && { actor }),
-	}
-	const events: NewEvent[] = [...originIn(log, run), { event_type: 'run.started', payload }]
-	const persona = run.persona ?? agent.persona
-	if (persona) events.push({ event_type: 'message.system', payload: { content: persona } })
-	events.push({ event_type: 'message.user', payload: { content: prompt, ...(attachments && { attachments }) } })
-	if (about) events.push(...about.events)
-	const append = () => log.append(events, about && { kind: 'about', content: about.content }, change)
-	// A queued run begins when an earlier run ends: its cause is its own, not that run's.
-	return actor ? causedBy({ actor }, append) : append()
-}
-
-/** Whether the log contains only the first events of the run, so that it was not executed yet. */
-export function isAtBeginning({ journal: { lastEvent, steps } }: RunLog): boolean {
-	const isExecuted = /^(run|model|context)\./.test(lastEvent?.event_type ?? 'run.')
-	return !isExecuted && steps.every(({ kind }) => kind === 'about')
 }
 
 /** A change that is not retried after a conflict: the caller must compute new `ops`. */

@@ -2,7 +2,8 @@
 import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
-import { openRun } from './run-log.ts'
+import { writeBeginning } from './first-events.ts'
+import { openRun, unawaited } from './run-log.ts'
 import type { JournalStep } from './journal-step.ts'
 import type { RunLog } from './run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -78,7 +79,11 @@ export function stop(ctx: RunDeps, uid: string, run_id: string): Promise<void> {
 			// Runs that a completed run started may still be active.
 			const log = isEnded(run.status) ? null : await openLog(ctx, run)
 			if (!log) return stopChildren(ctx, run)
-			const events = [...originIn(log, run), { event_type: 'run.stopped', payload: {} }]
+			const isUnwritten = run.status === 'started' && log.journal.last === 0
+			// It waited for a place behind many others. The log must say what was stopped, and who started it.
+			if (isUnwritten) unawaited(writeBeginning(log, { run }))
+			const stopped = { event_type: 'run.stopped', payload: {} }
+			const events = isUnwritten ? [stopped] : [...originIn(log, run), stopped]
 			await end(ctx, { run, log }, { status: 'stopped' }, { events })
 		},
 		'stopped',

@@ -38,6 +38,14 @@ runs: { max_waiting_per_agent: 1000, max_waiting_total: 1000 }
 	const working = await start('works in the reserve')
 	const works = await model.called('works in the reserve')
 	const waiting = await start('waits for the reserve')
+	const cancelled = await start('is cancelled while it waits')
+	t.equal((await gateway.request('POST', `/v1/runs/${cancelled}/cancel`)).status, 200)
+	t.equal((await bob.ended(cancelled)).event_type, 'run.stopped')
+	t.strictSame(
+		bob.typesOf(cancelled),
+		['run.started', 'message.user', 'run.stopped'],
+		'the log says what was cancelled',
+	)
 	const reloaded = stream.waitFor('config.reloaded')
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), config.replace('total: 1000', 'total: 1001'))
 	await reloaded
