@@ -12,3 +12,20 @@ export function decodeText(bytes: Uint8Array, { fatal = false, stream = false } 
 		first === 0xff && second === 0xfe ? 'utf-16le' : first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
 	return new TextDecoder(encoding, { fatal }).decode(bytes, { stream })
 }
+
+/** Bytes that distinguish text from binary data. */
+export const HEAD_BYTES = 4096
+/** Control characters, except those of text files. */
+// oxlint-disable-next-line no-control-regex -- finds them
+const CONTROLS = /[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]/
+
+/** The text at the beginning of a file, up to `HEAD_BYTES`. Undefined for binary data. The rest of a text may have errors. */
+export function textAtBeginning(bytes: Uint8Array): string | undefined {
+	try {
+		// The last character may be incomplete.
+		const text = decodeText(bytes.subarray(0, HEAD_BYTES), { fatal: true, stream: true })
+		return CONTROLS.test(text) ? undefined : text
+	} catch {
+		return undefined
+	}
+}

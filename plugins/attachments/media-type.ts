@@ -2,11 +2,8 @@
  * Detects the media type of bytes by their beginning. The declared type counts only for kinds of text, for containers (of sound
  * or video, and zip archives), and for unknown binary data. Markup that a browser would execute is never an image.
  */
-import { decodeText, isTextType } from '../../sandbox/text-type.ts'
+import { HEAD_BYTES, isTextType, textAtBeginning } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
-
-/** Bytes that are examined. */
-export const HEAD_BYTES = 4096
 
 interface FileDescription {
 	name?: string | undefined
@@ -19,7 +16,7 @@ export function mediaTypeOf(head: Uint8Array, about: FileDescription = {}): stri
 	if (typeof found === 'string') return found
 	const declared = (about.media_type ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 	if (found) return found(bytes, declared)
-	const text = textIn(bytes)
+	const text = textAtBeginning(bytes)
 	if (text === undefined) return BINARY.test(declared) ? declared : 'application/octet-stream'
 	return textTypeOf(text, declared, about.name ?? '')
 }
@@ -68,21 +65,6 @@ function mp4(bytes: Buffer, declared: string): string {
 
 /** Declared types that are accepted for unknown binary data: browsers do not execute them. */
 const BINARY = /^(application\/(?!.*(html|xml|javascript|ecmascript|json))|video\/|font\/)[a-z0-9.+-]{1,100}$/
-
-/** Control characters, except those of text files. */
-// oxlint-disable-next-line no-control-regex -- finds them
-const CONTROLS = /[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]/
-
-/** Undefined for binary data. */
-function textIn(bytes: Buffer): string | undefined {
-	try {
-		// The last character may be incomplete.
-		const text = decodeText(bytes, { fatal: true, stream: true })
-		return CONTROLS.test(text) ? undefined : text
-	} catch {
-		return undefined
-	}
-}
 
 function textTypeOf(text: string, declared: string, name: string): string {
 	const beginning = text.slice(0, 512).trimStart().toLowerCase()

@@ -12,7 +12,8 @@ import { blobName, keys } from './blob-keys.ts'
 import type { BlobRecord, LooseRecord, TotalRecord } from './blob-keys.ts'
 import { deleteLoose } from './blob-uses.ts'
 import type { Blob } from './contract.ts'
-import { HEAD_BYTES, mediaTypeOf } from './media-type.ts'
+import { HEAD_BYTES } from '../../sandbox/text-type.ts'
+import { mediaTypeOf } from './media-type.ts'
 
 export interface BlobLimits {
 	max_bytes: number

@@ -1,7 +1,7 @@
 /** Stores the files of a tool's result as blobs that the run keeps. */
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolFile } from '../../core/plugin.ts'
-import { decodeText } from '../../sandbox/text-type.ts'
+import { decodeText, textAtBeginning } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { namesHidden } from '../../core/redactor/redactor.ts'
 import type { View } from '../../core/redactor/view.ts'
@@ -51,8 +51,9 @@ function withoutSecrets({ bytes, name = '', ...file }: ToolFile, redactor: View)
 	return { ...file, bytes: shown === text || shown === undefined ? bytes : Buffer.from(shown), name: safe(name) }
 }
 
-/** Undefined for bytes that are not text. */
+/** Undefined for bytes that are not text. A file that counts as text because of its beginning may have errors behind it. */
 function textIn(bytes: Uint8Array): string | undefined {
+	if (textAtBeginning(bytes) !== undefined) return decodeText(bytes)
 	try {
 		return decodeText(bytes, { fatal: true })
 	} catch {

@@ -64,6 +64,12 @@ const model: Handler = ({ messages }, { authorization }) => {
 	}
 }
 
+/** Files whose beginning is text, and which end with half a character, or have a byte that is none after the first 4 KiB. */
+function brokenTexts(key: string): Buffer[] {
+	const ofWindows = Buffer.from(`\ufeffof ${key}\r\n`, 'utf16le')
+	return [ofWindows.subarray(0, -1), Buffer.from(`${'t'.repeat(5000)}\xe9 of ${key}`, 'latin1')]
+}
+
 /** Repeats the header X-Key in everything that it returns, also at places where the gateway truncates texts. */
 const mcp: Handler = ({ id, method, params }, headers) => {
 	const key = String(headers['x-key'])
@@ -97,6 +103,10 @@ const mcp: Handler = ({ id, method, params }, headers) => {
 								blob: Buffer.from(`of ${key}`).toString('base64'),
 							},
 						},
+						...brokenTexts(key).map((bytes, n) => ({
+							type: 'resource',
+							resource: { uri: `https://x/${n}`, blob: bytes.toString('base64') },
+						})),
 					],
 				}
 			default:
@@ -145,9 +155,12 @@ void t.test('a secret header is redacted in everything that an MCP server return
 	const { run_id, answer } = await completeRun(gateway, { prompt: '/tool mcp__outside__links {}' })
 	t.match(answer, /link to the resource n+/)
 	const audit = await gateway.request('GET', `/v1/audit?run_id=${run_id}`)
-	const [blob] = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(audit.body)) ?? []
-	const file = await gateway.request('GET', `/v1/agents/ada/blobs/${blob}`)
-	t.equal(String(file.body), 'of [redacted]')
+	const blobs = new Set(JSON.stringify(audit.body).match(/sha256:[0-9a-f]{64}/g))
+	t.equal(blobs.size, 3)
+	for (const blob of blobs) {
+		const { body } = await gateway.request('GET', `/v1/agents/ada/blobs/${blob}`)
+		t.match(String(body).slice(-100), /of \[redacted\]/)
+	}
 
 	const prompt = '/tool mcp__outside__links {"key": "{{secret:OTHER}}"}'
 	await addSecret(gateway, 'ada', 'OTHER', 'zQ4mW8rT2yK6pL9s')
