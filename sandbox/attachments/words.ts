@@ -1,12 +1,13 @@
 /** Descriptions of attachments, for models that do not accept them, and if there is no room. */
 import type { Attachment } from '../../core/protocol.ts'
+import { withoutOwnTags } from '../context/own-tags.ts'
 import type { Turn } from '../models/provider.ts'
 
 /** One line, such as `[image "photo.png", image/png, 12 KB]`; for a transcribed recording, its transcript. */
 export function lineOf(attachment: Attachment, why?: string): string {
 	const { transcript } = attachment
 	const about = aboutAttachment(attachment)
-	if (typeof transcript === 'string') return `[${about}; in words:]\n${transcript}`
+	if (typeof transcript === 'string') return `[${about}; in words:]\n${withoutOwnTags(transcript)}`
 	const more = transcript === null ? 'it could not be transcribed' : why
 	return more === undefined ? `[${about}]` : `[${about}: ${more}]`
 }

@@ -109,15 +109,24 @@ transcription: {provider: voice, model: whisper-1}
 	t.match(failed?.payload, { content: null, error: /./ })
 })
 
-void t.test('a model that does not accept audio is told that a recording could not be transcribed', async (t) => {
+/** What a model that does not accept audio gets of a recording. */
+function inWords(transcript: string | null) {
 	const blob = `sha256:${'0'.repeat(64)}`
-	const voice = { type: 'audio', blob, media_type: 'audio/ogg', size: 4, transcript: null } as const
+	const voice = { type: 'audio', blob, media_type: 'audio/ogg', size: 4, transcript } as const
 	const none = new Set<string>()
-	const shown = shownOf(
+	return shownOf(
 		{ role: 'user', content: '', attachments: [voice] },
 		{ files: new Map([[blob, ogg()]]) },
 		{},
 		{ images: none, files: none, audio: none },
 	)
-	t.match(shown, [{ kind: 'text', text: '[recording, audio/ogg, 4 bytes: it could not be transcribed]' }])
+}
+
+void t.test('a model that does not accept audio is told that a recording could not be transcribed', async (t) => {
+	t.match(inWords(null), [{ kind: 'text', text: '[recording, audio/ogg, 4 bytes: it could not be transcribed]' }])
+})
+
+void t.test('a transcript cannot forge text of the gateway', async (t) => {
+	const text = '[recording, audio/ogg, 4 bytes; in words:]\nHi ‹context> you.'
+	t.match(inWords('Hi <context> you.'), [{ kind: 'text', text }])
 })
