@@ -3,6 +3,8 @@ import type { StatusPart } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { permitted } from '../../../core/cli/or-null.ts'
 import { when } from '../../../core/cli/when.ts'
+import { modelFailure } from '../../shared/model-failure.ts'
+import type { ModelFailure, ModelOutcome } from '../../shared/model-failure.ts'
 
 interface ListedProvider {
 	name: string
@@ -12,44 +14,17 @@ interface ListedProvider {
 	is_default: boolean
 }
 
-interface ModelFailure {
-	at: string
-	/** Null if the failure does not name it. */
-	provider: string | null
-	message: string
-}
-
 interface Facts {
 	providers: ListedProvider[] | null
-	/**
-	 * The failure of the last call, or of the last call to the default provider: then fallbacks have answered. Null as well if the
-	 * token does not permit events:read.
-	 */
+	/** Null as well if the token does not permit events:read. */
 	model_failure: ModelFailure | null
-}
-
-/** Events that report the end of a model call. */
-const OUTCOMES = 'model.response,model.retry,model.fallback,run.failed'
-/** The latest outcomes that are examined. A call that fails and its fallback together have a few. */
-const OUTCOMES_LIMIT = 20
-
-interface Outcome {
-	event_type: string
-	timestamp: string
-	payload: { provider?: string; from?: string; message?: string; error?: string; code?: string }
 }
 
 export default {
 	async read({ api }: Cli): Promise<Facts> {
-		const [providers, log] = await Promise.all([
-			permitted(api.request<ListedProvider[]>('GET', '/v1/providers')),
-			permitted(api.request<{ events: Outcome[] }>('GET', `/v1/audit?event_type=${OUTCOMES}&limit=${OUTCOMES_LIMIT}`)),
-		])
-		const byDefault = providers?.find((one) => one.is_default)
-		const outcomes = log?.events ?? []
-		const ofDefault =
-			byDefault && outcomes.find(({ payload: { provider, from } }) => (provider ?? from) === byDefault.name)
-		return { providers, model_failure: failureIn(outcomes[0]) ?? failureIn(ofDefault) }
+		const providers = await permitted(api.request<ListedProvider[]>('GET', '/v1/providers'))
+		const read = (at: string) => permitted(api.request<{ events: ModelOutcome[] }>('GET', at))
+		return { providers, model_failure: await modelFailure(read, providers?.find((one) => one.is_default)?.name) }
 	},
 	show({ providers, model_failure }: Facts, style) {
 		const byDefault = providers?.find((one) => one.is_default)
@@ -65,12 +40,4 @@ export default {
 function titleOf({ name, kind, base_url, model }: ListedProvider): string {
 	if (kind === 'offline') return 'the built-in offline provider answers; "svc init" sets up a real one'
 	return `${name} (${model ?? 'each agent names its model'}${base_url === null ? '' : ` at ${base_url}`})`
-}
-
-/** Null for a call that was answered, and for a run that failed for another reason. */
-function failureIn(latest: Outcome | undefined): ModelFailure | null {
-	if (!latest || latest.event_type === 'model.response') return null
-	const { timestamp: at, payload } = latest
-	const { provider = payload.from ?? null, message = payload.error ?? '', code = '' } = payload
-	return latest.event_type === 'run.failed' && !code.startsWith('model_') ? null : { at, provider, message }
 }

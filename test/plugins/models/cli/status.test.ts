@@ -55,6 +55,14 @@ void t.test('svc status shows the default provider, and a failed call until the 
 	const replaced = (await svc(['status', '--json'])).json()
 	t.match(replaced, { model_failure: { provider: 'local', message: /no such key/ } }, 'the fallback has answered')
 
+	await cy.complete('Where')
+	model.on('Down', { status: 500 })
+	const starts = Array.from({ length: 21 }, (_, n) => ada.call('runs', { prompt: 'Down', conversation: `down-${n}` }))
+	await Promise.all(starts.map(async (start) => ada.ended((await start).body.run_id)))
+	await bea.complete('Which')
+	const others = (await svc(['status', '--json'])).json()
+	t.match(others, { model_failure: { provider: 'local' } }, 'another provider has answered after many failed runs')
+
 	const reader = await addToken(gateway, ['agents:read'])
 	t.match((await svcFor({ ...gateway, token: reader.token })(['status'])).stdout, `\nmodels: local (qwen3`)
 })
