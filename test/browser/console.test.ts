@@ -556,7 +556,14 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const page = await openChat(t, 'ada')
 		await page.getByLabel('Message').fill('Fail here')
 		await page.getByRole('button', { name: 'Send' }).click()
-		await page.locator('.problem', { hasText: 'no such tone' }).waitFor()
+		const reason = page.locator('.problem', { hasText: 'no such tone' })
+		await reason.waitFor()
+		const isVisible = `(({ top, bottom }) => top >= 0 && bottom <= innerHeight)(document.querySelector('.problem').getBoundingClientRect())`
+		await page.waitForFunction(isVisible)
+		await page.reload()
+		await reason.waitFor()
+		await page.waitForFunction(isVisible)
+		t.equal(await reason.count(), 1)
 	})
 
 	await t.test('follows a run from its start, answers its question, and survives a reload', async (t) => {

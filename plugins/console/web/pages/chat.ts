@@ -25,6 +25,7 @@ interface Exchange {
 	run_id: string | undefined
 	/** Tools that were called. */
 	tools: string[]
+	hasFailed?: boolean
 }
 
 const touch = matchMedia('(pointer: coarse)')
@@ -103,10 +104,10 @@ class Chat extends Page {
 	async #show(exchange: Exchange, work: () => Promise<void>): Promise<boolean> {
 		const { signal } = this
 		this.#writing = exchange
-		const isDone = await this.attempt(work)
+		const isDone = (await this.attempt(work)) && !exchange.hasFailed
 		if (signal.aborted) return isDone || exchange.run_id !== undefined
 		// If the work failed, its error is shown, not an error of reading.
-		if (isDone) await this.attempt(() => this.#read())
+		if (this.problem === null) await this.attempt(() => this.#read())
 		else await this.#read().catch(() => {})
 		if (this.#writing === exchange) this.#writing = null
 		this.requestUpdate()
@@ -154,12 +155,12 @@ class Chat extends Page {
 				<label
 					>Conversation
 					<select @change=${(event: Event) => this.#go(this.agent, (event.target as HTMLSelectElement).value)}>
-						<option value="" ?selected=${this.conversation === ''}>current session</option>
+						<option value="" .selected=${this.conversation === ''}>current session</option>
 						${this.#conversations
 							.filter(({ is_session }) => !is_session)
 							.map(
 								({ conversation: id }) =>
-									html`<option value=${id} ?selected=${id === this.conversation}>${id}</option>`,
+									html`<option value=${id} .selected=${id === this.conversation}>${id}</option>`,
 							)}
 					</select>
 				</label>
@@ -174,13 +175,19 @@ class Chat extends Page {
 							${attachments.map((file) => html`<svc-file .agent=${this.agent} .file=${file}></svc-file>`)}
 						</div>`,
 				)}
-				${this.#writing ? this.#exchange(this.#writing) : nothing}
+				${this.#writing ? this.#exchange(this.#writing) : this.#failure()}
 				${this.#waiting ? questionCard(this.#waiting, () => this.#answered()) : nothing}
 				<div class="chat-end"></div>
 			</div>
 			${this.#context()}
 			${this.#isWritable ? this.#form() : html`<p class="note">This conversation takes place elsewhere and is read-only here.</p>`}
 		`
+	}
+
+	#failure(): unknown {
+		const { run_id, error } = this.#current?.newest_run ?? { error: null }
+		if (!error) return nothing
+		return html`<p class="problem" role="alert">${error.message} <a href="#/runs/${run_id}">Run</a></p>`
 	}
 
 	/** While it is open, the context is read again after each turn. */
@@ -311,17 +318,16 @@ class Chat extends Page {
 		return run_id
 	}
 
-	/** Follows the run until it ends or waits for a person, also across restarts of the gateway. Throws the run's error. */
+	/** Follows the run until it ends or waits for a person, also across restarts of the gateway. */
 	async #follow(exchange: Exchange, run_id: string): Promise<void> {
 		exchange.run_id = run_id
 		const done = new AbortController()
-		let failure: Error | undefined
 		const onEvent = ({ event_type, payload }: GatewayEvent): void => {
 			if (event_type === 'model.stream') exchange.answer += String(payload.content ?? '')
 			if (event_type === 'message.assistant') exchange.answer = String(payload.content ?? '')
 			if (event_type.endsWith('.called'))
 				exchange.tools.push(String(payload.primitive ?? payload.tool ?? payload.skill ?? ''))
-			if (event_type === 'run.failed') failure = new Error(String(payload.error))
+			if (event_type === 'run.failed') exchange.hasFailed = true
 			if (/^run\.(completed|failed|stopped)$/.test(event_type)) done.abort()
 			// The stream begins with past events: the question of this pause may have been answered.
 			if (event_type === 'run.paused') void isWaiting(run_id).then((waits) => waits && done.abort())
@@ -332,7 +338,6 @@ class Chat extends Page {
 			signal: AbortSignal.any([this.signal, done.signal]),
 			onEvent,
 		})
-		if (failure) throw failure
 	}
 
 	#answered(): void {
