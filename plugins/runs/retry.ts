@@ -1,10 +1,9 @@
 /** Starts a failed or stopped run again, as a new run of its conversation. */
 import { Fault } from '../../core/errors.ts'
 import { defined } from '../../core/util/defined.ts'
+import { retryableTriggers } from '../shared/retryable-triggers.ts'
 import type { RunRecord, Runs } from './contract.ts'
 
-/** Triggers of runs that nobody waits for any more. The others answer a message or a request, which can be sent again. */
-const TRIGGERS = ['api', 'webhook', 'heartbeat']
 /** Earlier retries that one request follows: each takes time on the main thread. */
 const LIMIT = 20
 
@@ -45,7 +44,7 @@ function checkRetryable(run: RunRecord): void {
 	const { run_id, status, trigger } = run
 	if (!hasFailed(run))
 		throw new Fault('conflict', `run ${run_id} is ${status}; only a failed or stopped run can be started again`)
-	if (!TRIGGERS.includes(trigger) || run.parent || run.given || run.said)
+	if (!retryableTriggers.includes(trigger) || run.parent || run.given || run.said)
 		throw new Fault(
 			'conflict',
 			`run ${run_id} answers a message or request (${trigger}) and cannot be started again here; send that again`,

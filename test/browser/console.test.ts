@@ -566,6 +566,42 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.equal(await reason.count(), 1)
 	})
 
+	await t.test('failed runs are found from Home, and started again', async (t) => {
+		await api('POST', '/v1/agents', { name: 'dan' })
+		for (const name of ['one', 'two', 'three']) {
+			model.on(new RegExp(`Job ${name}`), { status: 400, message: 'no such key' }, 'Done.')
+			const { run_id } = (await api('POST', '/v1/agents/dan/runs', { prompt: `Job ${name}`, conversation: name })).body
+			await eventually(async () => (await api('GET', `/v1/runs/${run_id}`)).body.status === 'failed')
+		}
+		const page = await open(t)
+		await page.locator('li.bad', { hasText: 'no such key' }).getByRole('link', { name: 'Failed runs' }).click()
+		await page.getByLabel('Agent').selectOption('dan')
+		await page.getByText('no such key').nth(2).waitFor()
+		t.strictSame(await barriersOn(page), [])
+		await page.getByRole('link', { name: 'Job one' }).click()
+		await page.route('**/retry', (route) => route.abort())
+		await page.getByRole('button', { name: 'Retry' }).press('Enter')
+		await page.getByText('the gateway does not answer').waitFor()
+		await page.unroute('**/retry')
+		await page.getByRole('button', { name: 'Retry' }).press('Enter')
+		await page.locator('h1 .status.completed').waitFor()
+		t.equal(await page.getByRole('button', { name: 'Retry' }).count(), 0)
+
+		await page.goBack()
+		await page.locator('h1 .status.failed').waitFor()
+		await page.goBack()
+		await page.getByRole('link', { name: 'Job two' }).waitFor()
+		t.equal(await page.getByLabel('Status').inputValue(), 'failed')
+		page.once('dialog', (dialog) => void dialog.accept())
+		await page.getByRole('button', { name: 'Retry these 3' }).click()
+		await page.locator('tbody tr .status.completed').nth(2).waitFor()
+		t.equal(await page.locator('tbody tr').count(), 6, 'the run that was started again before is not started twice')
+		t.equal(await page.getByLabel('Agent').inputValue(), 'dan')
+		await page.goBack()
+		await page.getByRole('button', { name: 'Retry these 3' }).waitFor()
+		t.equal(await page.getByLabel('Status').inputValue(), 'failed')
+	})
+
 	await t.test('follows a run from its start, answers its question, and survives a reload', async (t) => {
 		await api('PATCH', '/v1/agents/bob', { config: { provider: 'offline', tools: { ask: ['memory.store'] } } })
 		model.on(

@@ -9,7 +9,7 @@ interface Entry {
 	title: string
 	load: () => Promise<unknown>
 	/** Renders the page. `rest`: the parts of the address after the page's name. Default: the element `svc-NAME`. */
-	show?: (rest: string[]) => TemplateResult
+	show?: (rest: string[], query: string) => TemplateResult
 }
 
 const pages: Record<string, Entry> = {
@@ -18,7 +18,8 @@ const pages: Record<string, Entry> = {
 	runs: {
 		title: 'Runs',
 		load: () => Promise.all([import('./pages/runs.ts'), import('./pages/run.ts')]),
-		show: ([id]) => (id === undefined ? html`<svc-runs></svc-runs>` : html`<svc-run .runId=${id}></svc-run>`),
+		show: ([id], query) =>
+			id === undefined ? html`<svc-runs .query=${query}></svc-runs>` : html`<svc-run .runId=${id}></svc-run>`,
 	},
 	chat: {
 		title: 'Chat',
@@ -71,6 +72,7 @@ const CHECK_MS = 5_000
 class Console extends PlainElement {
 	#name = 'home'
 	#rest: string[] = []
+	#query = ''
 	/** Pages whose code has been loaded. */
 	readonly #loaded = new Set<string>()
 	#isUnreachable = false
@@ -103,9 +105,11 @@ class Console extends PlainElement {
 	}
 
 	#go(): void {
-		const [name = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decoded)
+		const [address = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?')
+		const [name = '', ...rest] = address.split('/').map(decoded)
 		this.#name = Object.hasOwn(pages, name) || name === 'page' ? name : 'home'
 		this.#rest = rest
+		this.#query = query
 		document.title = `${this.#entry()?.title ?? ''} · svc gateway`
 		void this.#load(this.#name)
 		this.requestUpdate()
@@ -247,7 +251,8 @@ class Console extends PlainElement {
 		if (!entry && this.#added) return html`<p class="empty">No plugin adds this page.</p>`
 		if (!entry || !this.#loaded.has(this.#name)) return html`<p class="empty">Loading …</p>`
 		// A list of one template, so that another page, or the additional div after a reload, makes a new element.
-		const shown = entry.show?.(this.#rest) ?? staticHtml`<${elementOf(this.#name)}></${elementOf(this.#name)}>`
+		const shown =
+			entry.show?.(this.#rest, this.#query) ?? staticHtml`<${elementOf(this.#name)}></${elementOf(this.#name)}>`
 		return html`${[shown].map((page) => (this.#reloads % 2 === 0 ? page : html`<div>${page}</div>`))}`
 	}
 

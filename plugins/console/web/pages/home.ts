@@ -1,5 +1,7 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { modelFailure } from '../../../shared/model-failure.ts'
+import type { ModelFailure, ModelOutcome } from '../../../shared/model-failure.ts'
 import { get, getIfThere, path } from '../api.ts'
 import type { Series } from '../chart.ts'
 import '../chart.ts'
@@ -53,6 +55,7 @@ class Home extends Page {
 	#days: UsageRow[] = []
 	#agents: UsageRow[] = []
 	#channels: Channel[] = []
+	#modelFailure: ModelFailure | null = null
 	/** Undefined for a caller without the permission; null if there is none. */
 	#backup: { created_at: string } | null | undefined
 	/** The agent in the charts; empty: all. */
@@ -81,6 +84,9 @@ class Home extends Page {
 			getIfThere<{ channels: { id: string }[] }>('/v1/channels', signal),
 			getIfThere<{ backups: { created_at: string }[] }>('/v1/backups', signal),
 		])
+		const providers = await getIfThere<{ name: string; is_default: boolean }[]>('/v1/providers', signal)
+		const read = (at: string) => getIfThere<{ events: ModelOutcome[] }>(at, signal)
+		this.#modelFailure = await modelFailure(read, providers?.find((one) => one.is_default)?.name)
 		const ids = listed?.channels.slice(0, CHANNELS_LIMIT).map(({ id }) => id) ?? []
 		const channels = await Promise.all(ids.map((id) => getIfThere<Channel>(path`/v1/channels/${id}`, signal)))
 		this.#channels = channels.filter((channel) => channel !== undefined)
@@ -97,6 +103,7 @@ class Home extends Page {
 				<h2>Health</h2>
 				<ul class="checks">
 					${checks.map(({ name, ok, message }) => check(ok, name, message))}
+					${this.#modelFailure ? modelCheck(this.#modelFailure) : nothing}
 					${this.#channels.map(({ type, bot, connection, last_error }) =>
 						check(
 							connection === 'connected',
@@ -195,7 +202,7 @@ class Home extends Page {
 			rows.map(
 				([label, row]) =>
 					html`<tr>
-						<td>${label}</td>
+						<td class="name">${label}</td>
 						<td>
 							<meter min="0" max=${most} value=${total(row)} aria-label="Tokens of ${label}"></meter>
 							${count(total(row))}
@@ -207,12 +214,16 @@ class Home extends Page {
 						<td>${cost(row.cost)}</td>
 					</tr>`,
 			),
-			'bars',
 		)
 	}
 }
 
-function check(isGood: boolean, what: string, text: string): TemplateResult {
+function modelCheck({ at, provider, message }: ModelFailure): TemplateResult {
+	const text = `the last call${provider === null ? '' : ` of ${provider}`} failed at ${when(at)}: ${message}`
+	return check(false, 'models', html`${text} <a href="#/runs?status=failed">Failed runs</a>`)
+}
+
+function check(isGood: boolean, what: string, text: unknown): TemplateResult {
 	return html`<li class=${isGood ? 'good' : 'bad'}><b>${what}</b> <span class="lines">${text}</span></li>`
 }
 

@@ -1,5 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { retryableTriggers } from '../../../shared/retryable-triggers.ts'
 import { change, get, hasToken, path } from '../api.ts'
 import { cost, duration, excerpt, json, runTime, tokens, when } from '../format.ts'
 import { markdown } from '../markdown.ts'
@@ -81,6 +82,7 @@ class RunPage extends Page {
 			</p>
 			<div class="row">
 				${isOver ? nothing : html`<button class="danger" @click=${() => this.#stop()}>Stop</button>`}
+				${isRetryable(run) ? html`<button class="primary" @click=${() => this.#retry()}>Retry</button>` : nothing}
 				<a class="button" href="#/chat/${run.agent}/${encodeURIComponent(run.conversation)}">Conversation</a>
 				<details class="curl">
 					<summary>As a command</summary>
@@ -123,7 +125,7 @@ class RunPage extends Page {
 					const from = Date.parse(step.started_at) - begun
 					const width = Math.max(0.5, ((endOf(step) - begun - from) / whole) * 100)
 					return html`<tr class=${step.error ? 'bad' : step.kind}>
-						<td>${step.kind === 'model' ? `${step.provider}/${step.model}` : step.name}</td>
+						<td class="name">${step.kind === 'model' ? `${step.provider}/${step.model}` : step.name}</td>
 						<td class="wide">
 							<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
 								<rect x=${(from / whole) * 100} y="1" width=${width} height="6"></rect>
@@ -158,6 +160,17 @@ class RunPage extends Page {
 			await this.#read()
 		})
 	}
+
+	#retry(): void {
+		void this.attempt(async () => {
+			const { run_id } = await change<Run>('POST', path`/v1/runs/${this.runId}/retry`)
+			location.hash = `/runs/${run_id}`
+		})
+	}
+}
+
+export function isRetryable({ status, trigger, parent_run_id }: Run): boolean {
+	return (status === 'failed' || status === 'stopped') && retryableTriggers.includes(trigger) && parent_run_id === null
 }
 
 async function childrenOf(run_id: string, signal: AbortSignal, levels = LEVELS_LIMIT): Promise<Child[]> {

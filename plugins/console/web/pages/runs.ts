@@ -1,12 +1,14 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { agentNames, get, path } from '../api.ts'
+import { agentNames, change, get, path } from '../api.ts'
 import { excerpt, runTime, tokens, when } from '../format.ts'
 import { choice, empty, loading, Page, throttle, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, RunStatus } from '../types.ts'
+import { isRetryable } from './run.ts'
 
 const PAGE = 50
+const OLDER_PAGE = 200
 const statuses: RunStatus[] = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped']
 /** The status of a run after an event. */
 const statusAfter: Partial<Record<string, RunStatus>> = {
@@ -22,13 +24,14 @@ const statusAfter: Partial<Record<string, RunStatus>> = {
 const SHOW_MS = 250
 const READ_MS = 1_000
 
-/** The runs of all agents, newest first, live. */
+/** The runs of all agents, newest first, live. `query`: the filters `agent` and `status`, as in the address. */
 class Runs extends Page {
+	static override properties = { query: { attribute: false } }
+	declare query: string
 	#agents: string[] = []
-	#agent = ''
-	#status = ''
 	#runs: Run[] | undefined
 	#next: string | null = null
+	#isRetrying = false
 	readonly #showSoon = throttle(SHOW_MS, () => this.requestUpdate())
 	/** For new runs, and for fields that events do not contain. Not once older runs are shown, which would be lost. */
 	readonly #readSoon = throttle(READ_MS, () => (this.#runs?.length ?? 0) <= PAGE && this.attempt(() => this.#read()))
@@ -42,11 +45,12 @@ class Runs extends Page {
 
 	async #read(more = false): Promise<void> {
 		const { signal } = this
-		const query = new URLSearchParams({ limit: String(PAGE), ...(this.#status && { status: this.#status }) })
+		const { agent, status } = this.#filter
+		const query = new URLSearchParams({ limit: String(more ? OLDER_PAGE : PAGE), ...(status && { status }) })
 		const last = more ? this.#next : null
-		if (this.#agent) {
+		if (agent) {
 			if (last !== null) query.set('before', last)
-			const runs = await get<Run[]>(`${path`/v1/agents/${this.#agent}/runs`}?${query}`, signal)
+			const runs = await get<Run[]>(`${path`/v1/agents/${agent}/runs`}?${query}`, signal)
 			this.#runs = more ? [...(this.#runs ?? []), ...runs] : runs
 			this.#next = runs.at(-1)?.run_id ?? null
 			return
@@ -57,29 +61,56 @@ class Runs extends Page {
 		this.#next = page.next_cursor
 	}
 
-	#onEvent({ event_type, run_id, timestamp }: GatewayEvent): void {
+	get #filter(): { agent: string; status: string } {
+		const query = new URLSearchParams(this.query)
+		return { agent: query.get('agent') ?? '', status: query.get('status') ?? '' }
+	}
+
+	#choose(chosen: { agent?: string; status?: string }): void {
+		location.hash = `/runs?${new URLSearchParams({ ...this.#filter, ...chosen })}`
+	}
+
+	#onEvent({ event_type, run_id, timestamp, payload }: GatewayEvent): void {
 		const now = statusAfter[event_type]
 		const run = this.#runs?.find((listed) => listed.run_id === run_id)
 		if (run && now) {
 			run.status = now
 			if (now === 'completed' || now === 'failed' || now === 'stopped') run.ended_at = timestamp
+			if (now === 'failed') run.error = { code: String(payload.code), message: String(payload.error) }
 			this.#showSoon()
 		}
 		this.#readSoon()
 	}
 
-	#filter(agent: string, status: string): void {
-		this.#agent = agent
-		this.#status = status
-		void this.attempt(() => this.#read())
+	#retry(runs: readonly Run[]): void {
+		if (!confirm(`Start these ${runs.length} runs again, each from its prompt?`)) return
+		const { signal } = this
+		this.#isRetrying = true
+		void this.attempt(async () => {
+			for (const { run_id } of runs) await change('POST', path`/v1/runs/${run_id}/retry`)
+			if (!signal.aborted) this.#choose({ status: '' })
+		}).finally(() => {
+			this.#isRetrying = false
+			this.requestUpdate()
+		})
+		this.requestUpdate()
 	}
 
 	protected content(): TemplateResult {
+		const { agent: ofAgent, status: withStatus } = this.#filter
+		const retryable = withStatus === 'failed' || withStatus === 'stopped' ? (this.#runs ?? []).filter(isRetryable) : []
 		return html`
 			<h1>Runs</h1>
 			<div class="row">
-				${choice('Agent', this.#agents, this.#agent, (name) => this.#filter(name, this.#status), 'all')}
-				${choice('Status', statuses, this.#status, (status) => this.#filter(this.#agent, status), 'any')}
+				${choice('Agent', this.#agents, ofAgent, (agent) => this.#choose({ agent }), 'all')}
+				${choice('Status', statuses, withStatus, (status) => this.#choose({ status }), 'any')}
+				${
+					retryable.length === 0
+						? nothing
+						: html`<button ?disabled=${this.#isRetrying} @click=${() => this.#retry(retryable)}>
+								${this.#isRetrying ? 'Starting …' : `Retry these ${retryable.length}`}
+							</button>`
+				}
 			</div>
 			${this.#list()}
 		`
@@ -95,8 +126,11 @@ class Runs extends Page {
 				(run) =>
 					html`<tr>
 						<td>${status(run.status)}</td>
-						<td>${run.agent}</td>
-						<td class="wide"><a href="#/runs/${run.run_id}">${excerpt(run.prompt) || '(no text)'}</a></td>
+						<td class="name">${run.agent}</td>
+						<td class="wide">
+							<a href="#/runs/${run.run_id}">${excerpt(run.prompt) || '(no text)'}</a>
+							${run.error ? html`<div class="note">${excerpt(run.error.message)}</div>` : nothing}
+						</td>
 						<td>${run.trigger}</td>
 						<td>${when(run.created_at)}</td>
 						<td>${runTime(run) ?? '–'}</td>
