@@ -602,6 +602,26 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.equal(await page.getByLabel('Status').inputValue(), 'failed')
 	})
 
+	await t.test('long names and text from right to left fit a phone', async (t) => {
+		const name = 'W'.repeat(64)
+		model.on(/long names/, { tools: [{ name: 'ask', arguments: { question: name, options: [name.repeat(3)] } }] })
+		await api('POST', '/v1/agents', { name })
+		const prompt = `שלום עולם, long names ${name}\n\n- שלום`
+		const { run_id } = (await api('POST', `/v1/agents/${name}/runs`, { prompt })).body
+		await eventually(async () => (await api('GET', `/v1/runs/${run_id}`)).body.open_question !== null)
+		const page = await open(t)
+		await page.setViewportSize({ width: 390, height: 700 })
+		for (const hash of ['inbox', 'runs', `runs/${run_id}`, `chat/${name}`, `agents/${name}/webhooks`, 'channels']) {
+			await page.goto(`/#/${hash}`)
+			await page.getByText(name).first().waitFor({ state: 'attached' })
+			t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), hash)
+		}
+		await page.goto(`/#/chat/${name}`)
+		await page.locator('.said li').waitFor()
+		t.equal(await page.evaluate('getComputedStyle(document.querySelector(".said li")).direction'), 'rtl')
+		await api('DELETE', `/v1/agents/${name}`)
+	})
+
 	await t.test('follows a run from its start, answers its question, and survives a reload', async (t) => {
 		await api('PATCH', '/v1/agents/bob', { config: { provider: 'offline', tools: { ask: ['memory.store'] } } })
 		model.on(

@@ -48,7 +48,7 @@ class ContextView extends Page {
 				<meter min="0" max=${budget} value=${tokens} aria-label="Context in use"></meter>
 				About ${count(tokens)} of ${count(budget)} tokens of a request to ${provider} (${model}).
 			</p>
-			<table class="bars">
+			<table>
 				<tbody>
 					${Object.entries(kinds).map(([kind, list]) => {
 						const sum = list.reduce((total, item) => total + item.tokens, 0)

@@ -37,16 +37,16 @@ function block(token: Token): unknown {
 				(item) => html`<li>${item.tokens.map((part) => (item.loose ? block(part) : tight(part)))}</li>`,
 			)
 			return ordered
-				? html`<ol start=${Number(start) || 1}>
+				? html`<ol dir="auto" start=${Number(start) || 1}>
 						${entries}
 					</ol>`
-				: html`<ul>
+				: html`<ul dir="auto">
 						${entries}
 					</ul>`
 		}
 		case 'table': {
 			const { header, rows } = token as Tokens.Table
-			return html`<table>
+			return html`<table dir="auto">
 				<thead>
 					<tr>
 						${header.map((cell) => html`<th>${cell.tokens.map(span)}</th>`)}

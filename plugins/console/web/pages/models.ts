@@ -99,10 +99,10 @@ class Models extends Page {
 			this.#providers.map(
 				(one) =>
 					html`<tr>
-						<td>${one.name}</td>
+						<td class="name">${one.name}</td>
 						<td>${one.kind}</td>
 						<td class="wide">${one.base_url ?? '–'}</td>
-						<td>${one.model ?? '–'}</td>
+						<td class="name">${one.model ?? '–'}</td>
 						<td>${one.key === 'vault' ? `vault: ${one.key_secret}` : one.key}</td>
 						<td>
 							${one.is_default ? html`<span class="status completed">default</span>` : one.fallback ? 'fallback' : nothing}

@@ -61,7 +61,7 @@ class Vault extends Page {
 				const granted = this.#grants.filter((grant) => grant.secret_id === secret.id)
 				const others = this.#agents.filter((name) => !granted.some((grant) => grant.agent_id === name))
 				return html`<tr>
-					<td>${secret.name}</td>
+					<td class="name">${secret.name}</td>
 					<td>${when(secret.created_at)}</td>
 					<td class="wide">
 						${granted.map(
