@@ -489,7 +489,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByRole('link', { name: 'Runs', exact: true }).click()
 		await page.getByRole('link', { name: 'Tell me' }).click()
 		await page.locator('.timeline .message.assistant strong').waitFor()
-		await page.locator('.calls tr', { hasText: 'local/qwen3' }).waitFor()
+		await page.locator('tr', { hasText: 'local/qwen3' }).waitFor()
 	})
 
 	await t.test('shows an answer that cannot be parsed as Markdown, and the rest of its conversation', async (t) => {
@@ -731,9 +731,9 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await api('POST', '/v1/agents/ada/skills/install', { content: SKILL })
 		const page = await open(t, '#/inbox')
 		await page.getByRole('link', { name: 'Review' }).click()
-		await page.locator('.raw mark', { hasText: 'U+200B' }).waitFor()
+		await page.locator('pre mark', { hasText: 'U+200B' }).waitFor()
 		await page.getByRole('button', { name: 'Show SKILL.md' }).click()
-		await page.locator('li .raw', { hasText: 'name: greeter' }).locator('mark', { hasText: 'U+200B' }).waitFor()
+		await page.locator('li pre', { hasText: 'name: greeter' }).locator('mark', { hasText: 'U+200B' }).waitFor()
 		await page.getByRole('button', { name: 'Approve this text' }).click()
 		await page.locator('h1 .status.active').waitFor()
 	})

@@ -50,7 +50,7 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
 	}
 	if (response.ok) return response
 	if (response.status === 401) tokenNeeded.dispatchEvent(new Event('needed'))
-	throw new ApiError(response.status, await bodyOf(response))
+	throw new ApiError(response.status, await response.json().catch(() => ({})))
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -85,12 +85,4 @@ export async function change<T>(method: string, path: string, body?: unknown): P
 /** Encodes the values of a path: path`/v1/agents/${name}`. */
 export function path(parts: TemplateStringsArray, ...values: (string | number)[]): string {
 	return String.raw({ raw: parts }, ...values.map((value) => encodeURIComponent(value)))
-}
-
-async function bodyOf(response: Response): Promise<{ message?: string; code?: string; errors?: FieldError[] }> {
-	try {
-		return (await response.json()) as { message?: string }
-	} catch {
-		return {}
-	}
 }

@@ -1,6 +1,6 @@
 /** A line chart over days. */
 import { html } from 'lit'
-import type { PropertyValues, TemplateResult } from 'lit'
+import type { TemplateResult } from 'lit'
 import uPlot from 'uplot'
 import { PlainElement } from './page.ts'
 
@@ -52,7 +52,7 @@ class Chart extends PlainElement {
 		return html`<div role="img" aria-label=${this.name}></div>`
 	}
 
-	protected override updated(_changed: PropertyValues): void {
+	protected override updated(): void {
 		this.#draw()
 	}
 
@@ -61,7 +61,6 @@ class Chart extends PlainElement {
 		if (!place) return
 		this.#plot?.destroy()
 		const axis = { stroke: colorOf('--quiet'), grid: { stroke: colorOf('--line'), width: 1 }, ticks: { show: false } }
-		const shown = (value: number | null): string => (value === null ? '–' : this.format(value))
 		this.#plot = new uPlot(
 			{
 				width: Math.max(200, this.clientWidth),
@@ -85,7 +84,7 @@ class Chart extends PlainElement {
 						stroke: colorOf(color),
 						width: 2,
 						points: { show: this.days.length < 40, size: 5 },
-						value: (_plot: uPlot, value: number | null) => shown(value),
+						value: (_plot: uPlot, value: number | null) => (value === null ? '–' : this.format(value)),
 					})),
 				],
 			},

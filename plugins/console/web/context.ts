@@ -3,7 +3,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get, path } from './api.ts'
 import { count } from './format.ts'
-import { Page } from './page.ts'
+import { Page, table } from './page.ts'
 
 interface Item {
 	kind: 'instructions' | 'tools' | 'earlier' | 'turn' | 'prompt'
@@ -48,21 +48,20 @@ class ContextView extends Page {
 				<meter min="0" max=${budget} value=${tokens} aria-label="Context in use"></meter>
 				About ${count(tokens)} of ${count(budget)} tokens of a request to ${provider} (${model}).
 			</p>
-			<table>
-				<tbody>
-					${Object.entries(kinds).map(([kind, list]) => {
-						const sum = list.reduce((total, item) => total + item.tokens, 0)
-						const stubs = list.filter(({ shown }) => shown === 'stubs').length
-						return html`<tr>
-							<td>
-								${kind === 'turn' ? count(list.length) : nothing}
-								${names[kind as Item['kind']]}${stubs > 0 ? `, ${count(stubs)} of them shortened` : ''}
-							</td>
-							<td><meter min="0" max=${tokens} value=${sum} aria-label="Tokens of ${kind}"></meter> ${count(sum)}</td>
-						</tr>`
-					})}
-				</tbody>
-			</table>
+			${table(
+				[],
+				Object.entries(kinds).map(([kind, list]) => {
+					const sum = list.reduce((total, item) => total + item.tokens, 0)
+					const stubs = list.filter(({ shown }) => shown === 'stubs').length
+					return html`<tr>
+						<td>
+							${kind === 'turn' ? count(list.length) : nothing}
+							${names[kind as Item['kind']]}${stubs > 0 ? `, ${count(stubs)} of them shortened` : ''}
+						</td>
+						<td><meter min="0" max=${tokens} value=${sum} aria-label="Tokens of ${kind}"></meter> ${count(sum)}</td>
+					</tr>`
+				}),
+			)}
 			${
 				summary
 					? html`<details>

@@ -3,7 +3,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { html as staticHtml, unsafeStatic } from 'lit/static-html.js'
 import { ApiError, change, get, hasToken, setToken, tokenNeeded } from './api.ts'
-import { PlainElement } from './page.ts'
+import { empty, loading, PlainElement } from './page.ts'
 
 interface Entry {
 	title: string
@@ -248,8 +248,8 @@ class Console extends PlainElement {
 
 	#page(): TemplateResult {
 		const entry = this.#entry()
-		if (!entry && this.#added) return html`<p class="empty">No plugin adds this page.</p>`
-		if (!entry || !this.#loaded.has(this.#name)) return html`<p class="empty">Loading …</p>`
+		if (!entry && this.#added) return empty('No plugin adds this page.')
+		if (!entry || !this.#loaded.has(this.#name)) return loading
 		// A list of one template, so that another page, or the additional div after a reload, makes a new element.
 		const shown =
 			entry.show?.(this.#rest, this.#query) ?? staticHtml`<${elementOf(this.#name)}></${elementOf(this.#name)}>`

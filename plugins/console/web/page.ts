@@ -2,6 +2,7 @@
 import { html, LitElement, nothing } from 'lit'
 import type { PropertyValues, TemplateResult } from 'lit'
 import { ApiError, change } from './api.ts'
+import { json } from './format.ts'
 
 /** An element without a shadow root, so that the document's style sheet applies to its content. */
 export abstract class PlainElement extends LitElement {
@@ -13,6 +14,8 @@ export abstract class PlainElement extends LitElement {
 export abstract class Page extends PlainElement {
 	#left = new AbortController()
 	protected problem: unknown = null
+	/** The work in progress that buttons wait for; empty: none. */
+	protected busy = ''
 
 	/** Aborts when the page is left. */
 	protected get signal(): AbortSignal {
@@ -69,6 +72,13 @@ export abstract class Page extends PlainElement {
 		}
 	}
 
+	/** As `attempt`, with `what` as `busy` meanwhile. */
+	protected attemptBusy(what: string, work: () => Promise<unknown>): void {
+		this.busy = what
+		this.requestUpdate()
+		void this.attempt(() => work().finally(() => (this.busy = '')))
+	}
+
 	/** Sends a change, clears the form, and reads the page's data again. */
 	protected apply(method: string, path: string, body?: unknown, form?: HTMLFormElement): void {
 		void this.attempt(async () => {
@@ -94,6 +104,15 @@ function problemOf(error: unknown): TemplateResult {
 	</div>`
 }
 
+/** Details that are shown on demand. */
+export function folded(value: unknown): TemplateResult {
+	if (typeof value === 'object' && value !== null && Object.keys(value).length === 0) return html``
+	return html`<details>
+		<summary>details</summary>
+		<pre>${json(value)}</pre>
+	</details>`
+}
+
 /** For a page without data: a text, and what to do next. */
 export function empty(what: string, next?: unknown): TemplateResult {
 	return html`<p class="empty">${what}${next === undefined ? nothing : html` ${next}`}</p>`
@@ -106,14 +125,14 @@ export function status(of: string): TemplateResult {
 export const loading = html`<p class="empty">Loading …</p>`
 
 /** A table that can be scrolled sideways. Without `headings` it has no header row. */
-export function table(headings: readonly string[], rows: readonly TemplateResult[], kind?: string): TemplateResult {
+export function table(headings: readonly string[], rows: readonly TemplateResult[]): TemplateResult {
 	const head = html`<thead>
 		<tr>
 			${headings.map((text) => html`<th>${text}</th>`)}
 		</tr>
 	</thead>`
 	return html`<div class="scroll">
-		<table class=${kind ?? nothing}>
+		<table>
 			${headings.length > 0 ? head : nothing}
 			<tbody>
 				${rows}

@@ -4,7 +4,7 @@ import { change, get, getIfThere, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, loading, Page, status, submitted, table } from '../page.ts'
 import type { Agent, AgentItem, Skill } from '../types.ts'
-import { agentTabs } from './agent-tabs.ts'
+import { agentHead } from './agent-head.ts'
 import './memory.ts'
 import './mcp.ts'
 import './schedule.ts'
@@ -105,8 +105,7 @@ class Agents extends Page {
 
 	#one(agent: Agent): TemplateResult {
 		return html`
-			<h1>${agent.name}</h1>
-			${agentTabs(agent.name, '')}
+			${agentHead(agent.name, '')}
 			<form class="card" @submit=${this.#save}>
 				<label>Persona <textarea name="persona" rows="5" .value=${agent.persona ?? ''}></textarea></label>
 				<label

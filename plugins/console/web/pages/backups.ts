@@ -27,7 +27,6 @@ interface Backups {
 /** Backups, newest first. */
 class BackupList extends Page {
 	#found: Backups | undefined
-	#isTaking = false
 
 	async enter(): Promise<void> {
 		this.#found = await get<Backups>('/v1/backups', this.signal)
@@ -44,8 +43,8 @@ class BackupList extends Page {
 				To restore one, stop the gateway and run <code>svc restore FILE</code>.
 			</p>
 			<p>
-				<button class="primary" ?disabled=${this.#isTaking} @click=${() => this.#take()}>
-					${this.#isTaking ? 'Taking a backup …' : 'Take a backup'}
+				<button class="primary" ?disabled=${this.busy !== ''} @click=${() => this.#take()}>
+					${this.busy !== '' ? 'Taking a backup …' : 'Take a backup'}
 				</button>
 			</p>
 			${unreadable.map(({ file, message }) => html`<p class="problem"><code>${file}</code> ${message}</p>`)}
@@ -80,15 +79,9 @@ class BackupList extends Page {
 	}
 
 	#take(): void {
-		this.#isTaking = true
-		this.requestUpdate()
-		void this.attempt(async () => {
-			try {
-				await change('POST', '/v1/backups', {})
-				await this.enter()
-			} finally {
-				this.#isTaking = false
-			}
+		this.attemptBusy('taking', async () => {
+			await change('POST', '/v1/backups', {})
+			await this.enter()
 		})
 	}
 

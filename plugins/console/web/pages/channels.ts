@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { agentNames, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { agentField, empty, loading, Page, status, submitted } from '../page.ts'
+import { agentField, empty, loading, Page, status, submitted, table } from '../page.ts'
 
 interface Binding {
 	binding_id: string
@@ -61,20 +61,24 @@ class Channels extends Page {
 				html`<article class="card">
 					<h2>${names[channel.type] ?? channel.type} ${channel.bot ?? ''} ${status(channel.connection)}</h2>
 					${channel.last_error === null ? nothing : html`<p class="problem">${channel.last_error}</p>`}
-					${channel.bindings.length === 0 ? empty('No chat is paired yet.') : nothing}
-					<table>
-						<tbody>
-							${channel.bindings.map(
-								(binding) =>
-									html`<tr>
-										<td>chat <code>${binding.external_chat_id}</code></td>
-										<td class="wide"><a href="#/agents/${binding.agent_id}">${binding.agent_id}</a></td>
-										<td>${when(binding.created_at)}</td>
-										<td><button class="danger" @click=${() => this.#unbind(channel, binding)}>Unpair</button></td>
-									</tr>`,
-							)}
-						</tbody>
-					</table>
+					${
+						channel.bindings.length === 0
+							? empty('No chat is paired yet.')
+							: table(
+									[],
+									channel.bindings.map(
+										(binding) =>
+											html`<tr>
+												<td class="name">chat <code>${binding.external_chat_id}</code></td>
+												<td class="wide"><a href="#/agents/${binding.agent_id}">${binding.agent_id}</a></td>
+												<td>${when(binding.created_at)}</td>
+												<td>
+													<button class="danger" @click=${() => this.#unbind(channel, binding)}>Unpair</button>
+												</td>
+											</tr>`,
+									),
+								)
+					}
 				</article>`,
 		)}`
 	}

@@ -90,13 +90,7 @@ class Chat extends Page {
 	/** Shows a run that started before the page was opened, or continues after its question was answered. */
 	#watch({ run_id, prompt }: Run): void {
 		const last = this.#messages.findLast(({ role }) => role === 'user')
-		const exchange: Exchange = {
-			prompt: last?.content === prompt ? '' : prompt,
-			files: [],
-			answer: '',
-			run_id,
-			tools: [],
-		}
+		const exchange = exchangeOf(last?.content === prompt ? '' : prompt)
 		void this.#show(exchange, () => this.#follow(exchange, run_id))
 	}
 
@@ -284,13 +278,10 @@ class Chat extends Page {
 		const { text, files } = this.#draft
 		const prompt = text.trim()
 		if (this.#writing || (prompt === '' && files.length === 0)) return
-		const exchange: Exchange = {
+		const exchange = exchangeOf(
 			prompt,
-			files: files.map(({ name }) => name),
-			answer: '',
-			run_id: undefined,
-			tools: [],
-		}
+			files.map(({ name }) => name),
+		)
 		const entered = this.#entered.catch(() => {})
 		const send = async (): Promise<void> => {
 			await entered // otherwise the history that is being read might contain the message, too
@@ -350,6 +341,10 @@ class Chat extends Page {
 		const id = this.#writing?.run_id
 		if (id !== undefined) void this.attempt(() => change('POST', path`/v1/runs/${id}/cancel`, {}))
 	}
+}
+
+function exchangeOf(prompt: string, files: string[] = []): Exchange {
+	return { prompt, files, answer: '', run_id: undefined, tools: [] }
 }
 
 async function upload(agent: string, file: File): Promise<{ blob: string; name: string }> {

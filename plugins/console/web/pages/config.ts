@@ -49,9 +49,7 @@ class Configuration extends Page {
 			</p>
 			${
 				file.error !== null && !this.#validation
-					? html`<div class="problem" role="alert">
-							<p>This file is refused, and the last good settings stay in force:</p>
-						</div>`
+					? html`<p class="problem" role="alert">This file is refused, and the last good settings stay in force:</p>`
 					: nothing
 			}
 			${this.#errors(errors)}

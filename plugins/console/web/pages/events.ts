@@ -1,8 +1,8 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get } from '../api.ts'
-import { json, when } from '../format.ts'
-import { empty, Page, throttle } from '../page.ts'
+import { when } from '../format.ts'
+import { empty, folded, Page, throttle } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent } from '../types.ts'
 
@@ -88,11 +88,7 @@ class Events extends Page {
 						html`<li class=${/failed|rejected|violation|error/.test(event_type) ? 'bad' : ''}>
 							<b>${event_type}</b> <time datetime=${timestamp}>${when(timestamp)}</time>
 							${agent_id === null ? nothing : html`<a href="#/agents/${agent_id}">${agent_id}</a>`}
-							${run_id === null ? nothing : html`<a href="#/runs/${run_id}">run</a>`}
-							<details>
-								<summary>details</summary>
-								<pre>${json(payload)}</pre>
-							</details>
+							${run_id === null ? nothing : html`<a href="#/runs/${run_id}">run</a>`} ${folded(payload)}
 						</li>`,
 				)}
 			</ol>

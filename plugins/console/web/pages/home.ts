@@ -137,7 +137,7 @@ class Home extends Page {
 		const of = (value: (row: UsageRow) => number | null | undefined): (number | null)[] =>
 			this.#days.map((row) => value(row) ?? null)
 		const chart = (name: string, format: (value: number) => string, ...series: Series[]): TemplateResult =>
-			html`<figure>
+			html`<figure class="card">
 				<figcaption>${name}</figcaption>
 				<svc-chart .name=${name} .days=${days} .series=${series} .format=${format}></svc-chart>
 			</figure>`

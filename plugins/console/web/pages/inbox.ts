@@ -189,38 +189,33 @@ class Inbox extends Page {
 			${nothingWaits && this.#isComplete ? empty('Nothing needs your attention. Questions of agents, calls to approve, new skills, servers that need a login, changed tools and chats that wait to be paired appear here.') : nothing}
 			${repeat(this.#runs, questionOf, (run) => questionCard(run, this.#readSoon))}
 			${this.#chats.map((chat) => this.#chatCard(chat))}
-			${servers.map(({ agent, server }) => (server.status === 'needs_login' ? loginCard(agent, server) : changedCard(agent, server)))}
-			${skills.map(
-				({ agent, skill }) =>
-					html`<article class="card">
-						<h2>New skill: ${skill.name}</h2>
-						<p>
-							For <a href="#/agents/${agent}">${agent}</a>, installed ${when(skill.installed_at)}.
-							${excerpt(skill.description)}
-						</p>
-						<a class="button primary" href="#/agents/${agent}/skills/${skill.id}">Review</a>
-					</article>`,
+			${servers.map(({ agent, server }) => serverCard(agent, server))}
+			${skills.map(({ agent, skill }) =>
+				card(
+					`New skill: ${skill.name}`,
+					html`For <a href="#/agents/${agent}">${agent}</a>, installed ${when(skill.installed_at)}.
+						${excerpt(skill.description)}`,
+					`#/agents/${agent}/skills/${skill.id}`,
+				),
 			)}
 		`
 	}
 }
 
-function loginCard(agent: string, { name }: McpServer): TemplateResult {
-	return html`<article class="card">
-		<h2>Sign in to ${name}</h2>
-		<p>The MCP server of <a href="#/agents/${agent}">${agent}</a> needs a login.</p>
-		<a class="button primary" href="#/agents/${agent}/mcp">Sign in</a>
-	</article>`
+function serverCard(agent: string, { name, status, held_tools = 0 }: McpServer): TemplateResult {
+	const of = html`The MCP server of <a href="#/agents/${agent}">${agent}</a>`
+	const at = `#/agents/${agent}/mcp`
+	if (status === 'needs_login') return card(`Sign in to ${name}`, html`${of} needs a login.`, at, 'Sign in')
+	const text = html`${of} has changed ${held_tools === 1 ? 'a tool' : `${held_tools} tools`}. The agent cannot use them
+	until you accept the changes.`
+	return card(`Changed tools of ${name}`, text, at)
 }
 
-function changedCard(agent: string, { name, held_tools = 0 }: McpServer): TemplateResult {
+function card(title: string, text: TemplateResult, href: string, action = 'Review'): TemplateResult {
 	return html`<article class="card">
-		<h2>Changed tools of ${name}</h2>
-		<p>
-			The MCP server of <a href="#/agents/${agent}">${agent}</a> has changed
-			${held_tools === 1 ? 'a tool' : `${held_tools} tools`}. The agent cannot use them until you accept the changes.
-		</p>
-		<a class="button primary" href="#/agents/${agent}/mcp">Review</a>
+		<h2>${title}</h2>
+		<p>${text}</p>
+		<a class="button primary" href=${href}>${action}</a>
 	</article>`
 }
 

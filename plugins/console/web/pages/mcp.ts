@@ -5,7 +5,7 @@ import { excerpt } from '../format.ts'
 import { empty, loading, Page, status, submitted } from '../page.ts'
 import { listen } from '../stream.ts'
 import { jsonWithEscapes, markInvisible } from '../invisible.ts'
-import { agentTabs } from './agent-tabs.ts'
+import { agentHead } from './agent-head.ts'
 
 interface Tool {
 	name: string
@@ -56,8 +56,7 @@ class McpPage extends Page {
 
 	protected content(): TemplateResult {
 		return html`
-			<h1>${this.agent}</h1>
-			${agentTabs(this.agent, 'mcp')} ${this.#list()}
+			${agentHead(this.agent, 'mcp')} ${this.#list()}
 			<form class="card narrow" @submit=${this.#add}>
 				<h2>Add a server</h2>
 				<label>Name <input name="name" required autocomplete="off" pattern="[A-Za-z0-9_\\-]{1,64}" /></label>
@@ -173,9 +172,9 @@ function changeOf(tool: Tool): TemplateResult {
 	return html`<details open>
 		<summary><code>${name}</code></summary>
 		<p>Before</p>
-		<pre class="raw">${accepted ? definitionOf(accepted) : ''}</pre>
+		<pre>${accepted ? definitionOf(accepted) : ''}</pre>
 		<p>Now</p>
-		<pre class="raw">${definitionOf(tool)}</pre>
+		<pre>${definitionOf(tool)}</pre>
 	</details>`
 }
 

@@ -3,7 +3,7 @@ import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, loading, Page, submitted, table } from '../page.ts'
-import { agentTabs } from './agent-tabs.ts'
+import { agentHead } from './agent-head.ts'
 
 interface Memory {
 	id: string
@@ -48,8 +48,7 @@ class MemoryPage extends Page {
 
 	protected content(): TemplateResult {
 		return html`
-			<h1>${this.agent}</h1>
-			${agentTabs(this.agent, 'memory')}
+			${agentHead(this.agent, 'memory')}
 			<form class="row" @submit=${this.#search}>
 				<input name="q" aria-label="Search" placeholder="Search the memory" autocomplete="off" />
 				<button>Search</button>

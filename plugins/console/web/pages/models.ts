@@ -43,8 +43,6 @@ class Models extends Page {
 	#providers: Provider[] | undefined
 	#form = blank
 	#checked: Checked | undefined
-	/** What is in progress; empty if nothing is. */
-	#progress = ''
 
 	async enter(): Promise<void> {
 		this.#providers = await get<Provider[]>('/v1/providers', this.signal)
@@ -129,7 +127,7 @@ class Models extends Page {
 	}
 
 	#verdict(): unknown {
-		if (this.#progress !== '') return html`<p class="note" role="status">${this.#progress}</p>`
+		if (this.busy !== '') return html`<p class="note" role="status">${this.busy}</p>`
 		if (!this.#checked) return nothing
 		const { state, message, models, answers, duration_ms } = this.#checked
 		if (state !== 'ok') return html`<p class="problem" role="alert">${message}</p>`
@@ -157,18 +155,13 @@ class Models extends Page {
 
 	#check(withModel: boolean): void {
 		const { kind, base_url, key, model } = this.#form
-		this.#progress = withModel ? `Trying ${model} …` : 'Asking the server for its models …'
-		this.requestUpdate()
-		void this.attempt(async () => {
+		this.attemptBusy(withModel ? `Trying ${model} …` : 'Asking the server for its models …', async () => {
 			this.#checked = await change<Checked>('POST', '/v1/providers/check', {
 				kind,
 				base_url,
 				...(key !== '' && { api_key: { value: key } }),
 				...(withModel && model !== '' && { model }),
 			})
-		}).finally(() => {
-			this.#progress = ''
-			this.requestUpdate()
 		})
 	}
 

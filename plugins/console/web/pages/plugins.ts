@@ -26,8 +26,6 @@ interface Plugin {
 /** The plugins with their state and the resources that they hold. */
 class Plugins extends Page {
 	#plugins: Plugin[] = []
-	/** The plugin that is being reloaded; empty: none. */
-	#reloading = ''
 
 	async enter(): Promise<void> {
 		const found = await get<Plugin[]>('/v1/plugins', this.signal)
@@ -58,8 +56,8 @@ class Plugins extends Page {
 			<td>${since === null ? '–' : html`${when(since)}, generation ${generation}`}</td>
 			<td class="wide">${this.#holdings(plugin)}</td>
 			<td>
-				<button aria-label="Reload ${name}" ?disabled=${this.#reloading !== ''} @click=${() => this.#reload(name)}>
-					${this.#reloading === name ? 'Reloading …' : 'Reload'}
+				<button aria-label="Reload ${name}" ?disabled=${this.busy !== ''} @click=${() => this.#reload(name)}>
+					${this.busy === name ? 'Reloading …' : 'Reload'}
 				</button>
 			</td>
 		</tr>`
@@ -83,15 +81,9 @@ class Plugins extends Page {
 	}
 
 	#reload(name: string): void {
-		this.#reloading = name
-		this.requestUpdate()
-		void this.attempt(async () => {
-			try {
-				await change('POST', path`/v1/plugins/${name}/reload`)
-				await this.enter()
-			} finally {
-				this.#reloading = ''
-			}
+		this.attemptBusy(name, async () => {
+			await change('POST', path`/v1/plugins/${name}/reload`)
+			await this.enter()
 		})
 	}
 }

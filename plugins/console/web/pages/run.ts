@@ -2,9 +2,9 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { retryableTriggers } from '../../../shared/retryable-triggers.ts'
 import { change, get, hasToken, path } from '../api.ts'
-import { cost, duration, excerpt, json, runTime, tokens, when } from '../format.ts'
+import { cost, duration, excerpt, runTime, tokens, when } from '../format.ts'
 import { markdown } from '../markdown.ts'
-import { loading, Page, throttle, status, table } from '../page.ts'
+import { folded, loading, Page, throttle, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, Step } from '../types.ts'
 import { questionCard } from './inbox.ts'
@@ -89,13 +89,7 @@ class RunPage extends Page {
 					<pre>${curlOf(run)}</pre>
 				</details>
 			</div>
-			${
-				run.error
-					? html`<div class="problem" role="alert">
-							<p><b>${run.error.code}</b> ${run.error.message}</p>
-						</div>`
-					: nothing
-			}
+			${run.error ? html`<p class="problem" role="alert"><b>${run.error.code}</b> ${run.error.message}</p>` : nothing}
 			${run.open_question ? questionCard(run, () => this.attempt(() => this.#read())) : nothing} ${this.#bars()}
 			${
 				this.#children.length === 0
@@ -135,7 +129,6 @@ class RunPage extends Page {
 						<td>${step.usage ? tokens(step.usage) : nothing}</td>
 					</tr>`
 				}),
-				'calls',
 			)}`
 	}
 
@@ -196,14 +189,6 @@ function treeOf(children: readonly Child[]): TemplateResult {
 				</li>`,
 		)}
 	</ul>`
-}
-
-function folded(value: unknown): TemplateResult {
-	if (typeof value === 'object' && value !== null && Object.keys(value).length === 0) return html``
-	return html`<details>
-		<summary>details</summary>
-		<pre>${json(value)}</pre>
-	</details>`
 }
 
 /** A command that starts the same run again. */

@@ -31,7 +31,6 @@ class Runs extends Page {
 	#agents: string[] = []
 	#runs: Run[] | undefined
 	#next: string | null = null
-	#isRetrying = false
 	readonly #showSoon = throttle(SHOW_MS, () => this.requestUpdate())
 	/** For new runs, and for fields that events do not contain. Not once older runs are shown, which would be lost. */
 	readonly #readSoon = throttle(READ_MS, () => (this.#runs?.length ?? 0) <= PAGE && this.attempt(() => this.#read()))
@@ -67,7 +66,8 @@ class Runs extends Page {
 	}
 
 	#choose(chosen: { agent?: string; status?: string }): void {
-		location.hash = `/runs?${new URLSearchParams({ ...this.#filter, ...chosen })}`
+		const filters = Object.entries({ ...this.#filter, ...chosen }).filter(([, value]) => value !== '')
+		location.hash = `/runs?${new URLSearchParams(filters)}`
 	}
 
 	#onEvent({ event_type, run_id, timestamp, payload }: GatewayEvent): void {
@@ -85,15 +85,11 @@ class Runs extends Page {
 	#retry(runs: readonly Run[]): void {
 		if (!confirm(`Start these ${runs.length} runs again, each from its prompt?`)) return
 		const { signal } = this
-		this.#isRetrying = true
-		void this.attempt(async () => {
-			for (const { run_id } of runs) await change('POST', path`/v1/runs/${run_id}/retry`)
+		this.attemptBusy('retrying', async () => {
+			// The oldest first, as in their conversations.
+			for (const { run_id } of runs.toReversed()) await change('POST', path`/v1/runs/${run_id}/retry`)
 			if (!signal.aborted) this.#choose({ status: '' })
-		}).finally(() => {
-			this.#isRetrying = false
-			this.requestUpdate()
 		})
-		this.requestUpdate()
 	}
 
 	protected content(): TemplateResult {
@@ -107,8 +103,8 @@ class Runs extends Page {
 				${
 					retryable.length === 0
 						? nothing
-						: html`<button ?disabled=${this.#isRetrying} @click=${() => this.#retry(retryable)}>
-								${this.#isRetrying ? 'Starting …' : `Retry these ${retryable.length}`}
+						: html`<button ?disabled=${this.busy !== ''} @click=${() => this.#retry(retryable)}>
+								${this.busy !== '' ? 'Starting …' : `Retry these ${retryable.length}`}
 							</button>`
 				}
 			</div>

@@ -3,7 +3,7 @@ import type { TemplateResult } from 'lit'
 import { get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, loading, Page, submitted, table } from '../page.ts'
-import { agentTabs } from './agent-tabs.ts'
+import { agentHead } from './agent-head.ts'
 
 interface Heartbeat {
 	id: string
@@ -28,8 +28,7 @@ class Schedule extends Page {
 
 	protected content(): TemplateResult {
 		return html`
-			<h1>${this.agent}</h1>
-			${agentTabs(this.agent, 'schedule')} ${this.#list()}
+			${agentHead(this.agent, 'schedule')} ${this.#list()}
 			<form class="card narrow" @submit=${this.#add}>
 				<h2>New heartbeat</h2>
 				<label>When <input name="when" required autocomplete="off" placeholder="0 9 * * 1-5 (cron), or 30m" /></label>
@@ -51,7 +50,7 @@ class Schedule extends Page {
 						<td class="wide">${one.prompt}</td>
 						<td>${one.paused ? 'paused' : one.next_at === null ? '–' : when(one.next_at)}</td>
 						<td>
-							<button @click=${() => this.#change(one, { paused: !one.paused })}>
+							<button @click=${() => this.apply('PATCH', this.#at(one), { paused: !one.paused })}>
 								${one.paused ? 'Resume' : 'Pause'}
 							</button>
 							<button class="danger" @click=${() => this.#remove(one)}>Delete</button>
@@ -69,13 +68,12 @@ class Schedule extends Page {
 		this.apply('POST', path`/v1/agents/${this.agent}/heartbeats`, { ...at, prompt: text('prompt') }, form)
 	}
 
-	#change({ id }: Heartbeat, fields: object): void {
-		this.apply('PATCH', path`/v1/agents/${this.agent}/heartbeats/${id}`, fields)
+	#remove(one: Heartbeat): void {
+		if (confirm('Delete this heartbeat?')) this.apply('DELETE', this.#at(one))
 	}
 
-	#remove({ id }: Heartbeat): void {
-		if (!confirm('Delete this heartbeat?')) return
-		this.apply('DELETE', path`/v1/agents/${this.agent}/heartbeats/${id}`)
+	#at({ id }: Heartbeat): string {
+		return path`/v1/agents/${this.agent}/heartbeats/${id}`
 	}
 }
 

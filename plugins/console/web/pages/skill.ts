@@ -61,15 +61,15 @@ class SkillReview extends Page {
 				review.program === null
 					? nothing
 					: html`<h2>Program</h2>
-							<pre class="raw">${markInvisible(review.program)}</pre>`
+							<pre>${markInvisible(review.program)}</pre>`
 			}
 			<h2>Text</h2>
-			<pre class="raw">${markInvisible(review.markdown)}</pre>
+			<pre>${markInvisible(review.markdown)}</pre>
 			${
 				review.diff === null
 					? nothing
 					: html`<h2>Changes to the active revision</h2>
-							<pre class="raw">${markInvisible(review.diff)}</pre>`
+							<pre>${markInvisible(review.diff)}</pre>`
 			}
 			<h2>Files</h2>
 			<ul>
@@ -96,7 +96,7 @@ class SkillReview extends Page {
 			${
 				text === undefined
 					? html`<button aria-label="Show ${name}" @click=${() => this.#open(name)}>Show</button>`
-					: html`<pre class="raw">${markInvisible(text)}</pre>`
+					: html`<pre>${markInvisible(text)}</pre>`
 			}
 		</li>`
 	}

@@ -3,7 +3,7 @@ import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, loading, Page, submitted, table } from '../page.ts'
-import { agentTabs } from './agent-tabs.ts'
+import { agentHead } from './agent-head.ts'
 
 interface Webhook {
 	slug: string
@@ -46,8 +46,7 @@ class Webhooks extends Page {
 
 	protected content(): TemplateResult {
 		return html`
-			<h1>${this.agent}</h1>
-			${agentTabs(this.agent, 'webhooks')} ${this.#created ? this.#secret(this.#created) : nothing} ${this.#list()}
+			${agentHead(this.agent, 'webhooks')} ${this.#created ? this.#secret(this.#created) : nothing} ${this.#list()}
 			<form class="card narrow" @submit=${this.#add}>
 				<h2>New webhook</h2>
 				<label>Name <input name="slug" required autocomplete="off" placeholder="deploys" /></label>
