@@ -592,14 +592,33 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.goBack()
 		await page.getByRole('link', { name: 'Job two' }).waitFor()
 		t.equal(await page.getByLabel('Status').inputValue(), 'failed')
-		page.once('dialog', (dialog) => void dialog.accept())
-		await page.getByRole('button', { name: 'Retry these 3' }).click()
+		const retryAll = async (): Promise<void> => {
+			page.once('dialog', (dialog) => void dialog.accept())
+			await page.getByRole('button', { name: 'Retry these 3' }).click()
+		}
+		let requests = 0
+		await page.route('**/retry', (route) => (requests++ === 0 ? route.abort() : route.continue()))
+		await retryAll()
+		await page.getByText('the gateway does not answer').waitFor()
+		t.equal(requests, 3, 'one that fails does not keep the others from starting')
+		await retryAll()
 		await page.locator('tbody tr .status.completed').nth(2).waitFor()
 		t.equal(await page.locator('tbody tr').count(), 6, 'the run that was started again before is not started twice')
 		t.equal(await page.getByLabel('Agent').inputValue(), 'dan')
 		await page.goBack()
 		await page.getByRole('button', { name: 'Retry these 3' }).waitFor()
 		t.equal(await page.getByLabel('Status').inputValue(), 'failed')
+	})
+
+	await t.test('a failed run is found behind thousands of others', async (t) => {
+		const page = await open(t)
+		await page.route('**/v1/runs?*', (route) =>
+			route.request().url().includes('cursor=')
+				? route.continue()
+				: route.fulfill({ json: { runs: [], next_cursor: 'ffffffff-ffff-7fff-bfff-ffffffffffff' } }),
+		)
+		await page.goto('/#/runs?status=failed')
+		await page.getByText('no such key').first().waitFor()
 	})
 
 	await t.test('long names and text from right to left fit a phone', async (t) => {

@@ -9,6 +9,8 @@ import { isRetryable } from './run.ts'
 
 const PAGE = 50
 const OLDER_PAGE = 200
+/** Maximum number of empty pages that are read in one go. */
+const PAGES_LIMIT = 20
 const statuses: RunStatus[] = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped']
 /** The status of a run after an event. */
 const statusAfter: Partial<Record<string, RunStatus>> = {
@@ -54,10 +56,17 @@ class Runs extends Page {
 			this.#next = runs.at(-1)?.run_id ?? null
 			return
 		}
-		if (last !== null) query.set('cursor', last)
-		const page = await get<{ runs: Run[]; next_cursor: string | null }>(`/v1/runs?${query}`, signal)
-		this.#runs = more ? [...(this.#runs ?? []), ...page.runs] : page.runs
-		this.#next = page.next_cursor
+		const found: Run[] = []
+		let cursor = last
+		// A page can be empty, since the gateway examines a limited number of runs for each.
+		for (let pages = 0; pages === 0 || (found.length === 0 && cursor !== null && pages < PAGES_LIMIT); pages++) {
+			if (cursor !== null) query.set('cursor', cursor)
+			const page = await get<{ runs: Run[]; next_cursor: string | null }>(`/v1/runs?${query}`, signal)
+			found.push(...page.runs)
+			cursor = page.next_cursor
+		}
+		this.#runs = more ? [...(this.#runs ?? []), ...found] : found
+		this.#next = cursor
 	}
 
 	get #filter(): { agent: string; status: string } {
@@ -79,7 +88,9 @@ class Runs extends Page {
 			if (now === 'failed') run.error = { code: String(payload.code), message: String(payload.error) }
 			this.#showSoon()
 		}
-		this.#readSoon()
+		// Other runs do not appear in the list.
+		const { status } = this.#filter
+		if (run || status === '' || status === now) this.#readSoon()
 	}
 
 	#retry(runs: readonly Run[]): void {
@@ -87,7 +98,10 @@ class Runs extends Page {
 		const { signal } = this
 		this.attemptBusy('retrying', async () => {
 			// The oldest first, as in their conversations.
-			for (const { run_id } of runs.toReversed()) await change('POST', path`/v1/runs/${run_id}/retry`)
+			let refused: unknown
+			for (const { run_id } of runs.toReversed())
+				await change('POST', path`/v1/runs/${run_id}/retry`).catch((error: unknown) => (refused ??= error))
+			if (refused !== undefined) throw refused
 			if (!signal.aborted) this.#choose({ status: '' })
 		})
 	}
@@ -114,7 +128,7 @@ class Runs extends Page {
 
 	#list(): TemplateResult {
 		if (!this.#runs) return loading
-		if (this.#runs.length === 0)
+		if (this.#runs.length === 0 && this.#next === null)
 			return empty('No runs match.', html`<a href="#/chat">Talk to an agent</a> to start one.`)
 		return html`${table(
 			['Status', 'Agent', 'Prompt', 'Started by', 'Started', 'Took', 'Tokens'],
