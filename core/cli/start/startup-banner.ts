@@ -30,6 +30,7 @@ ${linesOf(config, svc)
 	.join('')}
 Try in another terminal${needsNpx ? ', in this folder' : ''}:
 ${homeLine(home)}${agent === undefined ? `  ${svc} agents create ada\n` : ''}  ${svc} run ${agent ?? 'ada'} "Hello"
+Or in a browser: ${url}/
 Or over HTTP (see ${url}/docs):
   curl -s ${url}/v1/agents/${agent ?? 'ada'}/runs -H 'content-type: application/json' -d '{"prompt": "Hello"}'
 
