@@ -1,5 +1,5 @@
 /**
- * Bundles the pages of the console, and writes `{files: {name: text}}` as JSON to standard output. Runs in a separate process,
+ * Bundles the pages of the console, and writes `{name: text}` as JSON to standard output. Runs in a separate process,
  * since esbuild's own process would stay as long as the gateway. `app-….js` is the frame; pages are loaded when they are shown.
  */
 import { fileURLToPath } from 'node:url'
@@ -29,4 +29,4 @@ const { outputFiles } = await build({
 	tsconfigRaw: {},
 })
 const files = Object.fromEntries(outputFiles.map(({ path, text }) => [path.slice(web.length), text]))
-process.stdout.write(JSON.stringify({ files }), () => process.exit(0))
+process.stdout.write(JSON.stringify(files), () => process.exit(0))

@@ -44,7 +44,7 @@ async function outputOf(program: string): Promise<Record<string, string>> {
 			maxBuffer: LIMIT_BYTES,
 			timeout: TIMEOUT_MS,
 		})
-		return (JSON.parse(stdout) as { files: Record<string, string> }).files
+		return JSON.parse(stdout) as Record<string, string>
 	} catch (error) {
 		const message = 'the pages of the console cannot be built; run npm install, which adds esbuild'
 		throw new Fault('unavailable', message, { cause: error })

@@ -128,16 +128,6 @@ class Inbox extends Page {
 		}
 	}
 
-	get #skills(): { agent: string; skill: Skill }[] {
-		const all = [...this.#waiting].flatMap(([agent, { skills }]) => skills.map((skill) => ({ agent, skill })))
-		return all.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
-	}
-
-	get #servers(): { agent: string; server: McpServer }[] {
-		const all = [...this.#waiting].flatMap(([agent, { servers }]) => servers.map((server) => ({ agent, server })))
-		return all.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
-	}
-
 	async #readChats(): Promise<void> {
 		const waiting = await getIfThere<{ chats: WaitingChat[] }>('/v1/channels/waiting', this.signal)
 		this.#chats = waiting?.chats ?? []
@@ -173,7 +163,13 @@ class Inbox extends Page {
 
 	protected content(): TemplateResult {
 		if (!this.#isLoaded) return loading
-		const [skills, servers] = [this.#skills, this.#servers]
+		const waiting = [...this.#waiting]
+		const skills = waiting
+			.flatMap(([agent, { skills }]) => skills.map((skill) => ({ agent, skill })))
+			.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
+		const servers = waiting
+			.flatMap(([agent, { servers }]) => servers.map((server) => ({ agent, server })))
+			.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
 		const nothingWaits = this.#runs.length + skills.length + servers.length + this.#chats.length === 0
 		return html`
 			<h1>Inbox</h1>
@@ -293,7 +289,7 @@ class QuestionCard extends Page {
 	}
 
 	#submit(event: SubmitEvent): void {
-		void this.#answer({ answer: submitted(event).text('answer') })
+		this.#answer({ answer: submitted(event).text('answer') })
 	}
 
 	#approveEdited(): void {
@@ -309,8 +305,8 @@ class QuestionCard extends Page {
 		})
 	}
 
-	async #answer(body: object): Promise<void> {
-		await this.attempt(() => this.#send(body))
+	#answer(body: object): void {
+		void this.attempt(() => this.#send(body))
 	}
 
 	async #send(body: object): Promise<void> {
