@@ -83,9 +83,9 @@ function apiErrorOf(error: DiscordAPIError, make: MakeError): Error {
 	const { status, code } = error
 	const message = `${apiMessages[Number(code)] ?? messageOf(error)} (Discord: ${status}, ${code})`
 	if (status === 413) return make('refused', `Discord does not accept a file of this size there (${message})`)
+	// Not from the API itself, but from a proxy, for example.
+	if (typeof code !== 'number') return make('failed', `a server in front of Discord answered with the status ${status}`)
 	if (PERMANENT.has(code)) return make('refused', message)
 	if (status === 400) return make('format', message)
-	if (isGone(error)) return make('refused', message)
-	// Not an error of the API itself, but of a proxy, for example.
-	return make('failed', message)
+	return isGone(error) ? make('refused', message) : make('failed', message)
 }

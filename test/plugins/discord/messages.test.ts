@@ -276,7 +276,10 @@ void t.test('errors state whether the message was sent, and what to do', async (
 			{ status: 400, body: { code: 50035, message: 'Invalid Form Body' } },
 			{ code: 'format', message: /Invalid Form/ },
 		],
-		[{ status: 403, body: '<html>a proxy</html>' }, { code: 'failed' }],
+		[
+			{ status: 403, body: '<html>a proxy</html>' },
+			{ code: 'failed', message: /in front of Discord .* status 403$/ },
+		],
 		[{ status: 429, body: { retry_after: 7, global: true }, headers: limit }, { code: 'limited' }],
 	] as [Failure['how'], object][]) {
 		server.fail({ method: 'POST', path: /messages/, how })
