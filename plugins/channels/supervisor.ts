@@ -61,6 +61,7 @@ export function supervise(options: SupervisorOptions) {
 			},
 			lost(error) {
 				isOpen = false
+				current = undefined
 				end()
 				ended.reject(error)
 			},

@@ -84,7 +84,11 @@ export function openHomeserver(link: Link<Config>, signal: AbortSignal): Homeser
 function errorFrom(link: Link<Config>, { status, headers }: Response, text: string): Error {
 	const message = `the homeserver answered with ${status}: ${text.slice(0, 200)}`
 	if (status === 429) return link.error('limited', message, { retry_after_ms: retryAfter(headers, text) })
-	if (status === 401) return link.error('refused', `${message}; put a valid access token into the vault`)
+	if (status === 401) {
+		const error = link.error('refused', `${message}; put a valid access token into the vault`)
+		link.lost(error) // so that a message that is being sent waits for the next token
+		return error
+	}
 	if (status === 400 || status === 413) return link.error('format', message)
 	return status < 500 ? link.error('refused', message, { cause: status }) : new Error(message)
 }

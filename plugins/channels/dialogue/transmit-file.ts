@@ -46,6 +46,7 @@ export async function transmitFile(deps: SendDeps, options: TransmitFileOptions)
 		} catch (error) {
 			const thrown = adapterErrorOf(error, ctx.signal)
 			const { code, message } = thrown
+			if (code === 'refused' && platforms.hasEnded(channel_id, connected)) continue
 			if (code === 'format' || code === 'refused') return { status: 'refused', message }
 			isUnknown ||= code === undefined
 			await waitForRetry(thrown)

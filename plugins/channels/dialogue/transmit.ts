@@ -99,6 +99,8 @@ export async function transmit(deps: SendDeps, options: TransmitOptions): Promis
 					if (format >= formats.length) return { status: 'refused', message }
 					continue
 				case 'refused':
+					// The connection is refused, such as for a revoked token, and not the message.
+					if (platforms.hasEnded(channel_id, connected)) continue
 					if (!preview) return { status: 'refused', message }
 					preview = null // it was deleted
 					continue

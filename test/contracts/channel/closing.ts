@@ -44,6 +44,26 @@ export const closingChecks: Check[] = [
 		},
 	},
 	{
+		name: 'does not give up a message because the token is revoked',
+		needs: ['revoke'],
+		async run(harness) {
+			const revoke = has(harness.platform.revoke, 'revoke', 'revoke')
+			const live = await harness.connect()
+			const chat = await harness.chat()
+			let isLost = false
+			void live.lost.promise.then(() => (isLost = true))
+			revoke.call(harness.platform)
+			const error = await live.connection.send(harness.message(chat, 'hello')).then(
+				() => undefined,
+				(thrown: Partial<ChannelError>) => thrown,
+			)
+			must(
+				error?.code !== 'refused' || isLost,
+				'`lost` is called before `send` throws `refused` for a revoked token; otherwise the gateway drops the message',
+			)
+		},
+	},
+	{
 		name: 'releases everything when it is closed',
 		async run(harness) {
 			const before = await stableHandles()

@@ -480,6 +480,14 @@ const mutants: Mutant[] = [
 		message: /`lost` is called when the token is revoked/,
 	},
 	{
+		what: 'it drops a message when the token is revoked',
+		file: 'homeserver.ts',
+		take: 'link.lost(error)',
+		give: 'void link.lost',
+		caught: 'does not give up a message because the token is revoked',
+		message: /`lost` is called before `send` throws/,
+	},
+	{
 		what: 'a timer is not cleared',
 		alone: true,
 		file: 'index.ts',

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Link, OutgoingMessage } from '../../../plugins/channels/adapter.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { addChannel, loopFiles, openLoop, waitForConnection } from '../../support/loop.ts'
@@ -24,10 +25,10 @@ const CONNECTED = 'This chat is now connected'
 let made = 0
 
 /** A chat of ada on a new channel, and a webhook that delivers its results there. */
-async function open(connect?: () => unknown) {
+async function open(...acts: ((link: Link) => unknown)[]) {
 	const n = ++made
 	const [token, chat, slug] = [`destination-${n}`, `chat-${n}`, `hook-${n}`]
-	if (connect) loop.script(token, connect)
+	loop.script(token, ...acts)
 	const channel = await addChannel(gateway, token)
 	await waitForConnection(gateway, channel, 'connected')
 	const { body: binding } = await request('POST', '/v1/channels/pair', {
@@ -212,6 +213,32 @@ void t.test('a result that the platform refuses is reported, and not part of the
 		const path = `/v1/agents/ada/conversations/${encodeURIComponent(event.payload.conversation)}`
 		return (await request('GET', path)).status === 404
 	})
+})
+
+void t.test('an answer that a revoked token cannot send is sent with the next token', async (t) => {
+	let isRevoked = true
+	const sent: string[] = []
+	const connect = (link: Link) => ({
+		name: '@revoked',
+		send: async ({ text }: OutgoingMessage) => {
+			if (!text.startsWith(CONNECTED) && isRevoked) {
+				const error = link.error('refused', 'the token was revoked')
+				link.lost(error)
+				throw error
+			}
+			sent.push(text)
+			return { id: `m${sent.length}` }
+		},
+		close: async () => {},
+	})
+	const it = await open(connect, connect)
+	model.on('the harvest', 'The harvest is in.')
+	const run_id = await it.post('the harvest')
+	t.match(await waitForConnection(gateway, it.channel, 'error'), { last_error: 'the token was revoked' })
+	isRevoked = false
+	await request('PATCH', `/v1/channels/${it.channel}`, { body: {} })
+	await eventually(() => sent.includes('The harvest is in.'))
+	t.strictSame(await eventsAbout(run_id, 'message.undelivered'), [])
 })
 
 void t.test('of two questions in a chat, a reply answers the latest', async (t) => {

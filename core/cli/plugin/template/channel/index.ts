@@ -34,6 +34,9 @@ interface Updates {
 	cursor: string
 }
 
+/** Time limit of a request. The platform answers one that waits for messages within a minute. */
+const TIMEOUT_MS = 90_000
+
 type Call = <T>(method: 'GET' | 'POST', path: string, body?: object) => Promise<T>
 
 async function connect(link: Link<Settings>): Promise<Connection> {
@@ -77,22 +80,35 @@ async function read(link: Link<Settings>, signal: AbortSignal, call: Call, from:
 
 /** The code of an error tells the gateway what to do. An error without a code means: the platform may have accepted the request. */
 async function request<T>(
-	{ config, token, error }: Link<Settings>,
+	link: Link<Settings>,
 	signal: AbortSignal,
 	method: string,
 	path: string,
 	body?: object,
 ): Promise<T> {
-	const response = await fetch(`${config.api_root}/${path}`, {
+	const { error } = link
+	const address = `${link.config.api_root}/${path}`
+	const response = await fetch(address, {
 		method,
-		headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+		headers: { authorization: `Bearer ${link.token}`, 'content-type': 'application/json' },
 		...(body && { body: JSON.stringify(body) }),
-		signal,
+		// Also for a request that waits for messages: without a limit, a silent network looks connected.
+		signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+	}).catch((failure: Error) => {
+		const { message } = (failure.cause as Error | undefined) ?? failure
+		throw new Error(`${address} did not answer: ${message}`, { cause: failure })
 	})
-	const answer = (await response.json()) as T & { message?: string; retry_after_ms?: number }
+	// During an outage a proxy answers with a page instead.
+	const answer = (await response.json().catch(() => {
+		throw new Error(`${address} answered ${response.status} without JSON`)
+	})) as T & { message?: string; retry_after_ms?: number }
 	if (response.ok) return answer
 	const { message = `the platform answered ${response.status}`, retry_after_ms = 1000 } = answer
-	if (response.status === 401) throw error('refused', 'the platform does not accept the token; store a valid one')
+	if (response.status === 401) {
+		const refusal = error('refused', 'the platform does not accept the token; store a valid one')
+		link.lost(refusal) // so that a message that is being sent waits for the next token
+		throw refusal
+	}
 	if (response.status === 403) throw error('refused', message)
 	if (response.status === 429) throw error('limited', message, { retry_after_ms })
 	if (response.status < 500) throw error('failed', message)

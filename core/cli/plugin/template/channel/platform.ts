@@ -75,7 +75,7 @@ export async function startPlatform(): Promise<TestPlatform> {
 		say(200, { id: message.id })
 	}
 
-	/** Settles when somebody sends a message, or the request ends. */
+	/** Settles when somebody sends a message, the request ends, or a minute has passed. */
 	function arrival(response: ServerResponse): Promise<void> {
 		return new Promise((resolve) => {
 			const wake = (): void => {
@@ -84,6 +84,7 @@ export async function startPlatform(): Promise<TestPlatform> {
 			}
 			waiting.add(wake)
 			response.once('close', wake)
+			setTimeout(wake, 60_000).unref()
 		})
 	}
 
