@@ -217,6 +217,10 @@ export function openConnections(ctx: Context<ChannelSettings>, directory: Direct
 			const isKnown = this.adapters().all.has(record.type)
 			return isKnown ? connecting : disabled(record.type)
 		},
+		/** See `Supervisor.delayed`. */
+		delayed(id: string, message: object, why: string | null): void {
+			table.get(id)?.supervisor?.delayed(message, why)
+		},
 		/** Ends the connection of a deleted channel. Settles once it is closed. */
 		drop,
 		async [Symbol.asyncDispose]() {

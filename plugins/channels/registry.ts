@@ -9,6 +9,7 @@ export type Registry = ReturnType<typeof registryOf>
 export function registryOf(directory: Directory, connections: Connections, bindings: Bindings, pairing: Pairing) {
 	return {
 		channel: connections.live,
+		delayed: connections.delayed,
 		bound: bindings.bound,
 		pairingCode: pairing.issue,
 		/** The chat of a binding; undefined if there is no such binding. */

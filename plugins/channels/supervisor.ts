@@ -33,14 +33,23 @@ export function supervise(options: SupervisorOptions) {
 	const { adapter, channel, dialogue, token, log } = options
 	const stopping = new AbortController()
 	const { signal } = stopping
+	/** Without the delays of messages. */
+	let own: ChannelState = connecting
 	let state: ChannelState = connecting
+	/** Messages that could not be sent for some time, with the reason. */
+	const delays = new Map<object, string>()
 	let current: Connection | undefined
 	let wasConnected = false
 	let wake: (() => void) | undefined
 
 	const set = (change: Partial<ChannelState>): void => {
 		if (signal.aborted) return
-		state = { ...state, ...change }
+		own = { ...own, ...change }
+		show()
+	}
+	const show = (): void => {
+		const delay = own.connection === 'connected' ? ([...delays.values()].at(-1) ?? null) : null
+		state = { ...own, last_error: own.last_error ?? delay }
 		options.changed(state)
 	}
 
@@ -131,6 +140,12 @@ export function supervise(options: SupervisorOptions) {
 		},
 		/** Undefined while it is not connected. */
 		connection: (): Connection | undefined => (state.connection === 'connected' ? current : undefined),
+		/** A message cannot be sent for some time: `last_error` shows why, until the same message is reported with null. */
+		delayed(message: object, why: string | null): void {
+			if (why === null) delays.delete(message)
+			else delays.set(message, `messages are delayed: ${failureOf(new Error(why), token).message}`)
+			if (!signal.aborted) show()
+		},
 		/** Connects again if the platform has refused. Otherwise does nothing. */
 		retryRefused(): void {
 			if (state.connection === 'error') wake?.()

@@ -147,7 +147,7 @@ export default {
 			run_id: 'The run, or the message.',
 			channel_id: 'The channel; null if it is unknown because channels are switched off.',
 			chat_id: 'Its chat; null if it is unknown because channels are switched off.',
-			code: '`unbound`, `deleted` (the channel), `refused` (by the platform), `late` (not connected in time), `queue_full`, or `unavailable` (channels are switched off).',
+			code: '`unbound`, `deleted` (the channel), `refused` (by the platform), `late` (not sent within 24 hours), `queue_full`, or `unavailable` (channels are switched off).',
 			message: 'Why, for people.',
 		},
 	},

@@ -47,6 +47,8 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 		/** Whether this connection has ended, so that what it refuses can be sent by the next one. */
 		hasEnded: (channel_id: string, { connection }: ConnectedChannel): boolean =>
 			now(channel_id)?.connection !== connection,
+		/** Shows operators why `message` (any object) is not sent for some time. Null: it no longer waits. */
+		delayed: registry.delayed,
 		/** Waits until the channel is connected. Undefined if it was deleted, or is not connected by `until` (ms since 1970). Throws when the signal aborts. */
 		async open(channel_id: string, until: number): Promise<ConnectedChannel | undefined> {
 			for (;;) {

@@ -43,6 +43,7 @@ export async function reportUnsent(
 	event_type = unasked ? 'message.undelivered' : 'channel.error',
 ): Promise<void> {
 	const payload = { run_id, channel_id, chat_id: chat.id, code, message: message.slice(0, ERROR_LIMIT) }
+	ctx.log.warn({ channel_id, run_id, chat_id: chat.id }, `a message to a chat was not delivered: ${payload.message}`)
 	const event: NewEvent = { event_type, payload }
 	await orLog(ctx, event, () => ctx.emit(event, agent))
 }

@@ -47,9 +47,7 @@ export async function sendDue(
 		textSent.failure || !due.files ? textSent : await sendFiles(deps, record, due.files, textSent.progress, due.until)
 	const { ids } = sent.progress
 	if (sent.failure) {
-		const { failure } = sent
-		const message = failure.status === 'refused' ? failure.message : 'the channel was not connected in time'
-		await reportUnsent(ctx, record.value, failure.status, message)
+		await reportUnsent(ctx, record.value, sent.failure.status, messageOf(sent.failure))
 		await record.change({ saying: null, preview: null })
 	} else if (ids.length > 0) await reportSent(ctx, record.value, ids, earlier !== null)
 	return ids.at(-1)
@@ -119,4 +117,9 @@ async function withLines(deps: SendDeps, { value }: OpenReply, { text, files, un
 		return why === undefined ? [] : [texts.fileLeft(file, value.agent, why)]
 	})
 	return lines.length === 0 ? text : [closeFence(text), ...lines].join('\n\n')
+}
+
+function messageOf({ status, message }: Failure): string {
+	if (message === undefined) return 'the channel was not connected in time'
+	return status === 'refused' ? message : `it could not be sent in time; the last attempt failed: ${message}`
 }

@@ -6,7 +6,7 @@ import type { ConnectedChannel } from './platforms.ts'
 import { idOf, markOf } from './adapter-values.ts'
 import type { Upload } from './records.ts'
 import { texts } from './texts.ts'
-import { persisted, retryDelays, adapterErrorOf } from './transmit.ts'
+import { persisted, openRetries, adapterErrorOf } from './transmit.ts'
 import type { Failure, SendDeps } from './transmit.ts'
 
 export interface TransmitFileOptions extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {
@@ -36,11 +36,11 @@ export async function transmitFile(deps: SendDeps, options: TransmitFileOptions)
 	const file: OutgoingFile = { chat, ...(after !== undefined && { after }), type, name, media_type, size, nonce }
 	let { upload } = options
 	let isUnknown = upload !== null
-	const waitForRetry = retryDelays(deps, options, 'a file')
+	using retries = openRetries(deps, options, 'a file')
 
 	for (;;) {
 		const connected = await platforms.open(channel_id, until)
-		if (!connected) return { status: 'late' }
+		if (!connected) return retries.late()
 		try {
 			return await sendOnce(connected)
 		} catch (error) {
@@ -49,7 +49,7 @@ export async function transmitFile(deps: SendDeps, options: TransmitFileOptions)
 			if (code === 'refused' && platforms.hasEnded(channel_id, connected)) continue
 			if (code === 'format' || code === 'refused') return { status: 'refused', message }
 			isUnknown ||= code === undefined
-			await waitForRetry(thrown)
+			await retries.wait(thrown)
 		}
 	}
 

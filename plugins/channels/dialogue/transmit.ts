@@ -47,8 +47,8 @@ export type SendOutcome =
 	| { status: 'sent'; id: string; next: SplitPosition }
 	/** The platform will never accept it. */
 	| { status: 'refused'; message: string }
-	/** The channel was deleted, or not connected before the deadline. */
-	| { status: 'late' }
+	/** The channel was deleted, or not connected before the deadline. `message`: the last error of an attempt. */
+	| { status: 'late'; message?: string }
 	/** Only white space remained. */
 	| { status: 'nothing' }
 
@@ -59,6 +59,8 @@ export type SendDeps = Pick<DialogueDeps, 'ctx' | 'platforms' | 'pace'>
 const FIRST_DELAY_MS = 500
 const MAX_DELAY_MS = 60_000
 const MIN_WAIT_MS = 50
+/** Operators see a message that waits at least this long for its next attempt. */
+const LONG_WAIT_MS = 8_000
 
 /** Throws what `persist` throws, and the reason of the instance's signal. */
 export async function transmit(deps: SendDeps, options: TransmitOptions): Promise<SendOutcome> {
@@ -69,11 +71,11 @@ export async function transmit(deps: SendDeps, options: TransmitOptions): Promis
 	let format = 0
 	/** The part for the current format, reused by further attempts. */
 	let cached: { format: Format; part: MessagePart } | undefined
-	const waitForRetry = retryDelays(deps, options, 'a message')
+	using retries = openRetries(deps, options, 'a message')
 
 	for (;;) {
 		const connected = await platforms.open(channel_id, until)
-		if (!connected) return { status: 'late' }
+		if (!connected) return retries.late()
 		const { formats } = connected.channel.can
 		const chosen = stillAccepted(formats, attempt) ?? formats[format]
 		if (!chosen) return { status: 'refused', message: 'the platform rejects every format of its adapter' }
@@ -107,7 +109,7 @@ export async function transmit(deps: SendDeps, options: TransmitOptions): Promis
 				case undefined:
 					isUnknown = true
 			}
-			await waitForRetry(thrown)
+			await retries.wait(thrown)
 		}
 	}
 
@@ -184,21 +186,40 @@ export function adapterErrorOf(error: unknown, signal: AbortSignal): AdapterErro
 	return readAdapterError(error)
 }
 
-/** Returns a function that waits before a retry: for the time that the platform requested, or with exponential backoff. `what`: names the content in the log. */
-export function retryDelays(
-	{ ctx: { log, signal } }: Pick<SendDeps, 'ctx'>,
+/** Retries of one message. `what`: names the content in the log. */
+export function openRetries(
+	{ ctx: { log, signal }, platforms }: Pick<SendDeps, 'ctx' | 'platforms'>,
 	{ channel_id, until }: Pick<TransmitOptions, 'channel_id' | 'until'>,
 	what: string,
-): (thrown: AdapterError) => Promise<void> {
+) {
 	let delay = FIRST_DELAY_MS
-	const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal, ref: false })
-	return async ({ code, message, retry_after_ms }) => {
-		// Not beyond the deadline.
-		if (code === 'limited')
-			return pause(Math.max(MIN_WAIT_MS, Math.min(retry_after_ms || FIRST_DELAY_MS, until - Date.now())))
-		log.info({ channel_id, reason: message }, `${what} could not be sent; retrying in ${delay} ms`)
-		await pause(delay)
-		delay = Math.min(delay * 2, MAX_DELAY_MS)
+	let reason: string | undefined
+	let isReported = false
+	const message = {}
+	return {
+		/** Waits before a retry: for the time that the platform requested, or with exponential backoff. */
+		async wait(thrown: AdapterError): Promise<void> {
+			reason = thrown.message
+			let ms = delay
+			if (thrown.code === 'limited')
+				// Not beyond the deadline.
+				ms = Math.max(MIN_WAIT_MS, Math.min(thrown.retry_after_ms || FIRST_DELAY_MS, until - Date.now()))
+			else delay = Math.min(delay * 2, MAX_DELAY_MS)
+			log.info({ channel_id, reason }, `${what} could not be sent; retrying in ${ms} ms`)
+			if (ms >= LONG_WAIT_MS) {
+				isReported = true
+				platforms.delayed(channel_id, message, reason)
+			}
+			await sleep(ms, undefined, { signal, ref: false })
+		},
+		/** The outcome of a message that was not sent before its deadline. */
+		late: (): { status: 'late'; message?: string } => ({
+			status: 'late',
+			...(reason !== undefined && { message: reason }),
+		}),
+		[Symbol.dispose](): void {
+			if (isReported) platforms.delayed(channel_id, message, null)
+		},
 	}
 }
 

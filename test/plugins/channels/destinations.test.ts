@@ -241,6 +241,29 @@ void t.test('an answer that a revoked token cannot send is sent with the next to
 	t.strictSame(await eventsAbout(run_id, 'message.undelivered'), [])
 })
 
+void t.test('a connected channel shows why messages are delayed', async (t) => {
+	const it = await open(() => ({
+		name: '@limited',
+		send: async ({ text }: OutgoingMessage) => {
+			if (text.startsWith(CONNECTED)) return { id: 'm1' }
+			throw Object.assign(new Error('too many messages'), { code: 'limited', retry_after_ms: 3_600_000 })
+		},
+		close: async () => {},
+	}))
+	model.on('the weather', 'It rains.')
+	await it.post('the weather')
+	const read = async () => (await request('GET', `/v1/channels/${it.channel}`)).body
+	const shown = await eventually(read, ({ last_error }: Answer) => last_error !== null)
+	t.match(shown, { connection: 'connected', last_error: 'messages are delayed: too many messages' })
+	const errors = async (): Promise<Answer[]> =>
+		(await request('GET', '/v1/audit?event_type=channel.error&limit=500')).body.events
+	const found = await eventually(errors, (all) => all.some(({ payload }) => payload.channel_id === it.channel))
+	t.match(
+		found.filter(({ payload }) => payload.channel_id === it.channel),
+		[{ payload: { error: 'messages are delayed: too many messages' } }],
+	)
+})
+
 void t.test('of two questions in a chat, a reply answers the latest', async (t) => {
 	const it = await open()
 	const ask = (question: string) => ({ tools: [{ name: 'ask', arguments: { question } }] })

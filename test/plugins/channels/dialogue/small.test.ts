@@ -10,6 +10,7 @@ import { transmit } from '../../../../plugins/channels/dialogue/transmit.ts'
 import type { Connection } from '../../../../plugins/channels/adapter.ts'
 import type { LiveChannel } from '../../../../plugins/channels/parts.ts'
 import type { Registry } from '../../../../plugins/channels/registry.ts'
+import { eventually } from '../../../support/wait.ts'
 
 // The timers under test do not keep the process running.
 const keepAlive = setInterval(() => {}, 1_000)
@@ -26,6 +27,7 @@ const thrownValues = [undefined, null, 7, '', {}, Object.create(null), trap, new
 
 /** The gateway's side of one channel. `connection`: undefined while it is not connected. */
 function openSide(connection?: Partial<Connection>) {
+	const delays: unknown[] = []
 	const giveUp = new AbortController()
 	t.teardown(() => giveUp.abort())
 	const live: LiveChannel = {
@@ -36,13 +38,23 @@ function openSide(connection?: Partial<Connection>) {
 		config: {},
 		connection: () => connection as Connection | undefined,
 	}
-	const registry = { channel: () => live } as Partial<Registry> as Registry
+	const registry = {
+		channel: () => live,
+		delayed: (_id, _message, why) => void delays.push(why),
+	} as Partial<Registry> as Registry
 	const warnings: string[] = []
 	const log = { info() {}, debug() {}, error() {}, warn: (text: string) => void warnings.push(text) }
 	const redactor = { text: (text: string) => text }
 	const { signal } = giveUp
 	const ctx = { log, redactor, signal } as unknown as Parameters<typeof openNotices>[0]['ctx']
-	return { ctx, platforms: openPlatforms(registry, signal), pace: openPace(), warnings }
+	return {
+		ctx,
+		platforms: openPlatforms(registry, signal),
+		pace: openPace(),
+		warnings,
+		delays,
+		end: () => giveUp.abort(),
+	}
 }
 
 void t.test('any thrown value can be read', async (t) => {
@@ -84,6 +96,48 @@ void t.test('a message is sent after any thrown value, without its invalid mark'
 		t.equal(side.warnings.length, 1)
 	}
 	await Promise.all([undefined, null, trap].map(attempt))
+})
+
+void t.test('a message that waits long is reported as delayed until it is sent or given up', async (t) => {
+	let attempts = 0
+	const side = openSide({
+		send() {
+			attempts++
+			throw Object.assign(new Error('slow down'), { code: 'limited', retry_after_ms: attempts === 1 ? 1 : 60_000 })
+		},
+	})
+	const sending = transmit(side, {
+		channel_id: 'c',
+		chat,
+		nonce: 'n',
+		source: 'hello',
+		place: { offset: 0, fence: null },
+		attempt: null,
+		preview: null,
+		until: Date.now() + 3_600_000,
+		persist: async () => {},
+	})
+	await eventually(() => side.delays.length > 0)
+	t.equal(attempts, 2, 'a short wait is not reported')
+	side.end()
+	await t.rejects(sending)
+	t.strictSame(side.delays, ['slow down', null])
+})
+
+void t.test('a message that was not sent in time is reported with the last error', async (t) => {
+	const side = openSide({ send: () => Promise.reject(Object.assign(new Error('out of order'), { code: 'failed' })) })
+	const outcome = await transmit(side, {
+		channel_id: 'c',
+		chat,
+		nonce: 'n',
+		source: 'hello',
+		place: { offset: 0, fence: null },
+		attempt: null,
+		preview: null,
+		until: Date.now() + 400,
+		persist: async () => {},
+	})
+	t.strictSame(outcome, { status: 'late', message: 'out of order' })
 })
 
 void t.test('an invalid mark is omitted, and reported once per connection', async (t) => {
