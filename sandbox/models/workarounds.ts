@@ -29,10 +29,15 @@ const STATUSES: ReadonlySet<number | undefined> = new Set([400, 404, 405, 415, 4
 const REFUSES =
 	/unsupport|not (currently |yet )?(support|permit|allow|enabl|available|accept|valid|implement)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden|invalid|deprecat|unavailable|does ?n[o']t|do not|cannot|can't|could not|only|must|should|unable|fail|too (large|high|big|many)|exceed|requires?|no endpoints|at most|missing/i
 
-/** Undefined if the refusal names nothing dispensable, or only what was omitted already. */
+/** Undefined if nothing dispensable is left. Attachments are, whatever the refusal names: they would end the conversation. */
 export function workaroundFor(failure: ModelFailure, asked: Asked): Workaround | undefined {
-	const { code, status, message } = failure
 	if (isTooLarge(failure)) return tooLarge(asked)
+	return namedBy(failure, asked) ?? (isRefusal(failure) ? withoutAttachments(asked) : undefined)
+}
+
+/** Undefined if the refusal names nothing dispensable, or only what was omitted already. */
+function namedBy(failure: ModelFailure, asked: Asked): Workaround | undefined {
+	const { code, status, message } = failure
 	if (code === 'context_too_long' || !STATUSES.has(status) || !REFUSES.test(message)) return undefined
 	const media = mediaRefused(failure, asked)
 	if (media) return media
@@ -95,14 +100,32 @@ function isTooLarge({ status, message }: ModelFailure): boolean {
 }
 
 /** Attachments make a body large: first only the newest is sent, then none. Not remembered: they may fit into another request. */
-function tooLarge({ request, traits, known }: Asked): Workaround | undefined {
+function tooLarge(asked: Asked): Workaround | undefined {
+	const { request, traits, known } = asked
 	const { unreadable: before = [] } = known
-	const blobs = MEDIA.filter(([, trait]) => traits[trait] !== false)
-		.flatMap(([type]) => shownBlobs(request, type))
-		.filter((blob) => !before.includes(blob))
+	const blobs = sentBlobs(request, traits, before)
 	const tried = (traits.unreadable ?? []).length - before.length
-	const next = tried === 0 && blobs.length > 1 ? blobs.slice(1) : blobs
-	return next.length > tried ? { traits: { unreadable: [...before, ...next].slice(-UNREADABLE_LIMIT) } } : undefined
+	if (tried > 0 || blobs.length < 2) return withoutAttachments(asked)
+	return { traits: { unreadable: [...before, ...blobs.slice(1)].slice(-UNREADABLE_LIMIT) } }
+}
+
+/** All attachments that were sent as such, except `omitted` ones. */
+function sentBlobs(request: ModelRequest, traits: Traits, omitted: readonly string[]): string[] {
+	return MEDIA.filter(([, trait]) => traits[trait] !== false)
+		.flatMap(([type]) => shownBlobs(request, type))
+		.filter((blob) => !omitted.includes(blob))
+}
+
+/** A refusal of the request itself, not of its key or model. */
+function isRefusal({ code, status }: ModelFailure): boolean {
+	return code === 'model_rejected' && (status === 400 || status === 415 || status === 422)
+}
+
+/** Not remembered, since the attachments may not be the reason. */
+function withoutAttachments({ request, traits }: Asked): Workaround | undefined {
+	const { unreadable: before = [] } = traits
+	const blobs = sentBlobs(request, traits, before)
+	return blobs.length > 0 ? { traits: { unreadable: [...before, ...blobs].slice(-UNREADABLE_LIMIT) } } : undefined
 }
 
 /** The attachments to leave out next: one at a time, newest first, since older ones were probably accepted before; then all. */

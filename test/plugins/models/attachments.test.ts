@@ -273,6 +273,23 @@ void t.test('of too many images the newest are sent, and none counts as unreadab
 	t.strictSame(shownIn(requests, ['one', 'two', 'three']), ['one two three', 'two three'])
 })
 
+void t.test('a refusal without a reason does not end a conversation with an image', async (t) => {
+	const { requests, send } = await refusing(t, 'vague', (body) =>
+		hasImage(body) ? { message: 'Bad Request' } : undefined,
+	)
+	t.equal((await send('cat')).event_type, 'run.completed')
+	t.equal((await send()).event_type, 'run.completed', 'the next message without an image')
+	t.strictSame(
+		requests.map(({ body }) => hasImage(body)),
+		[true, false, true, false],
+		'each run tries again, since the image may not be the reason',
+	)
+	t.match(
+		JSON.stringify(requests[1]?.body),
+		/\[image \\"cat.png\\", image\/png, \d+ bytes: this model cannot read it\]/,
+	)
+})
+
 void t.test('of attachments too large for a proxy, the newest is sent, then none; later runs retry', async (t) => {
 	const { requests, send } = await refusing(
 		t,
