@@ -1,6 +1,6 @@
 /** Transcribes the recordings of a prompt. The text is kept in the run's record. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../../core/errors.ts'
+import { isFault, messageOf } from '../../core/errors.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import type { EndpointOrder } from '../models/contract.ts'
 import { keys } from './keys.ts'
@@ -83,7 +83,9 @@ async function ask(
 		try {
 			return await send(order, type, body, signal)
 		} catch (error) {
-			if (signal.aborted || error instanceof Refused || attempt === RETRIES) throw error
+			// After a timeout, a person has waited long enough for the answer.
+			const mayRetry = !(error instanceof Refused) && !isFault(error, 'fetch_timeout') && attempt < RETRIES
+			if (signal.aborted || !mayRetry) throw error
 			await sleep(PAUSE_MS * 2 ** attempt, undefined, { signal })
 		}
 	}
@@ -117,9 +119,17 @@ async function send(order: EndpointOrder, type: string, body: Buffer, signal: Ab
 		const message = `the server answered with status ${status}: ${responseText}`
 		throw status >= 500 || status === 429 || status === 408 ? new Error(message) : new Refused(message)
 	}
-	const { text } = JSON.parse(responseText) as { text?: unknown }
+	const text = textIn(responseText)
 	if (typeof text !== 'string') throw new Refused('the answer of the server contains no text')
 	return text
+}
+
+function textIn(answer: string): unknown {
+	try {
+		return (JSON.parse(answer) as { text?: unknown } | null)?.text
+	} catch {
+		throw new Refused('the answer of the server is not JSON')
+	}
 }
 
 /** An error that a retry would not change. */

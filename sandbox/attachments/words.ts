@@ -7,6 +7,7 @@ import type { Turn } from '../models/provider.ts'
 export function lineOf(attachment: Attachment, why?: string): string {
 	const { transcript } = attachment
 	const about = aboutAttachment(attachment)
+	if (transcript === '') return `[${about}: no words were recognized]`
 	if (typeof transcript === 'string') return `[${about}; in words:]\n${withoutOwnTags(transcript)}`
 	const more = transcript === null ? 'it could not be transcribed' : why
 	return more === undefined ? `[${about}]` : `[${about}: ${more}]`

@@ -1,11 +1,14 @@
 /** Transcription of recordings: once each, also after a kill of the gateway. A failure is reported to the model. */
 import { createHash } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
 import { shownOf } from '../../../sandbox/attachments/shown.ts'
 import { makeHome, send, startGateway, startHere } from '../../support/gateway.ts'
 import type { Answer, KillableGateway } from '../../support/gateway.ts'
 import { ogg } from '../../support/files.ts'
+import { listenOnLoopback } from '../../support/loopback.ts'
 import { startManualModel } from '../../support/manual-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { follow } from '../../support/runs.ts'
@@ -85,11 +88,19 @@ void t.test('a voice message is transcribed once, also after a kill', { timeout:
 })
 
 void t.test('a failed transcription is reported to the model', async (t) => {
+	let answer: (response: ServerResponse) => unknown = () => {}
+	let requests = 0
+	const server = createServer((request, response) => {
+		requests++
+		request.resume().on('end', () => answer(response))
+	})
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	const broken = makeHome(
 		{
 			config: `providers:
   offline: {kind: offline}
-  voice: {kind: openai, base_url: "http://127.0.0.1:9/v1", model: none, api_key: k-0123456789}
+  voice: {kind: openai, base_url: "${url}/v1", model: none, api_key: k-0123456789, timeout_s: 1}
 default_provider: offline
 transcription: {provider: voice, model: whisper-1}
 `,
@@ -99,14 +110,28 @@ transcription: {provider: voice, model: whisper-1}
 	const gateway = await startGateway({ home: broken })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
-	const { body } = await ada.call('runs', { attachments: [{ data: ogg().toString('base64') }] })
-	t.equal((await ada.ended(body.run_id)).event_type, 'run.completed')
-	t.match(await ada.read(body.run_id), {
+	const send = async (): Promise<Answer> => {
+		const { body } = await ada.call('runs', { attachments: [{ data: ogg().toString('base64') }] })
+		t.equal((await ada.ended(body.run_id)).event_type, 'run.completed')
+		const event = ada.eventsOf(body.run_id).find(({ event_type }) => event_type === 'message.transcribed')
+		return { ...(await ada.read(body.run_id)), event: event?.payload }
+	}
+	t.match(await send(), {
 		attachments: [{ type: 'audio', transcript: null }],
 		answer: /it could not be transcribed/,
+		event: { content: null, error: /no complete answer came within 1 s/ },
 	})
-	const failed = ada.eventsOf(body.run_id).find(({ event_type }) => event_type === 'message.transcribed')
-	t.match(failed?.payload, { content: null, error: /./ })
+	t.equal(requests, 1, 'a server that does not answer in time is not asked again, since a person waits')
+
+	answer = (response) => response.end('<html>Sign in</html>')
+	t.match((await send()).event, { content: null, error: 'the answer of the server is not JSON' })
+
+	answer = (response) => response.end('{"text": " "}')
+	t.match(await send(), {
+		attachments: [{ type: 'audio', transcript: '' }],
+		answer: /no words were recognized/,
+		event: { content: '' },
+	})
 })
 
 /** What a model that does not accept audio gets of a recording. */
