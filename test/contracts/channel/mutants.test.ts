@@ -71,8 +71,8 @@ const mutants: Mutant[] = [
 	{
 		what: 'a wrong token is reported as a failure',
 		file: 'homeserver.ts',
-		take: "if (status === 401) return link.error('refused',",
-		give: "if (status === 401) return link.error('failed',",
+		take: "link.error('refused', `${message}; put",
+		give: "link.error('failed', `${message}; put",
 		caught: 'is refused with a wrong token',
 		message: /a wrong token is `refused`.*code is failed/,
 	},
@@ -473,9 +473,9 @@ const mutants: Mutant[] = [
 	},
 	{
 		what: 'it retries a revoked token',
-		file: 'incoming.ts',
-		take: "error.code === 'refused' || ++failures > MAX_FAILURES",
-		give: '++failures > 1000',
+		file: 'homeserver.ts',
+		take: 'if (status === 401) {',
+		give: 'if (status === 401) return new Error(message)\n\tif (status === 499) {',
 		caught: 'reports a revoked token',
 		message: /`lost` is called when the token is revoked/,
 	},

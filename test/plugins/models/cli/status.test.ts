@@ -59,7 +59,7 @@ void t.test('svc status shows the default provider, and a failed call until the 
 	model.on('Down', { status: 500 })
 	const starts = Array.from({ length: 21 }, (_, n) => ada.call('runs', { prompt: 'Down', conversation: `down-${n}` }))
 	await Promise.all(starts.map(async (start) => ada.ended((await start).body.run_id)))
-	await bea.complete('Which')
+	await bea.complete('Where')
 	const others = (await svc(['status', '--json'])).json()
 	t.match(others, { model_failure: { provider: 'local' } }, 'another provider has answered after many failed runs')
 
