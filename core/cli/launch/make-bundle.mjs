@@ -136,7 +136,9 @@ function afterFirst(first) {
 				if (kind !== 'dynamic-import' || rest.namespace === 'later') return undefined
 				const found = await build.resolve(asked, { ...rest, kind: 'import-statement' })
 				if (found.external || found.path === first) return undefined
-				return { path: found.namespace === 'own' ? asked : found.path, namespace: 'later' }
+				// Relative, since source maps contain it: the same sources make the same files in any folder.
+				const file = `./${relative(root, found.path).replaceAll(sep, '/')}`
+				return { path: found.namespace === 'own' ? asked : file, namespace: 'later' }
 			})
 			build.onLoad({ filter: /./, namespace: 'later' }, ({ path: later }) => ({
 				contents: [

@@ -139,3 +139,14 @@ void t.test('every program of a thread or process is in the bundle', async (t) =
 	}
 	t.ok(count > 5)
 })
+
+void t.test('no file of the bundle names the folder in which it was made', async (t) => {
+	const folder = dirname(await runnable('core/main.ts'))
+	const maps = readdirSync(folder).filter((name) => name.endsWith('.map'))
+	t.not(maps.length, 0)
+	t.same(
+		maps.filter((name) => readFileSync(join(folder, name), 'utf8').includes(real)),
+		[],
+		'so that two builds of the same sources are the same',
+	)
+})
