@@ -180,7 +180,7 @@ function messageOf(order: ModelOrder, turn: Extract<Turn, { role: 'assistant' }>
 	}
 }
 
-/** The content of a message that a template requires although there is none. */
+/** Replaces a message that a template requires and the conversation does not have. */
 const NOTHING = '…'
 
 /**

@@ -64,7 +64,7 @@ const model: Handler = ({ messages }, { authorization }) => {
 	}
 }
 
-/** Files whose beginning is text, and which end with half a character, or have a byte that is none after the first 4 KiB. */
+/** Text files with an error in their encoding: half a character at the end, or an invalid byte after the first 4 KiB. */
 function brokenTexts(key: string): Buffer[] {
 	const ofWindows = Buffer.from(`\ufeffof ${key}\r\n`, 'utf16le')
 	return [ofWindows.subarray(0, -1), Buffer.from(`${'t'.repeat(5000)}\xe9 of ${key}`, 'latin1')]

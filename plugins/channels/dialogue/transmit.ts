@@ -213,10 +213,7 @@ export function openRetries(
 			await sleep(ms, undefined, { signal, ref: false })
 		},
 		/** The outcome of a message that was not sent before its deadline. */
-		late: (): { status: 'late'; message?: string } => ({
-			status: 'late',
-			...(reason !== undefined && { message: reason }),
-		}),
+		late: (): { status: 'late'; message?: string } => ({ status: 'late', ...defined({ message: reason }) }),
 		[Symbol.dispose](): void {
 			if (isReported) platforms.delayed(channel_id, message, null)
 		},

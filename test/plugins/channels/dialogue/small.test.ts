@@ -7,6 +7,7 @@ import { openPace } from '../../../../plugins/channels/dialogue/pace.ts'
 import { texts } from '../../../../plugins/channels/dialogue/texts.ts'
 import { markOf, readAdapterError } from '../../../../plugins/channels/dialogue/adapter-values.ts'
 import { transmit } from '../../../../plugins/channels/dialogue/transmit.ts'
+import type { SendOutcome, TransmitOptions } from '../../../../plugins/channels/dialogue/transmit.ts'
 import type { Connection } from '../../../../plugins/channels/adapter.ts'
 import type { LiveChannel } from '../../../../plugins/channels/parts.ts'
 import type { Registry } from '../../../../plugins/channels/registry.ts'
@@ -57,6 +58,23 @@ function openSide(connection?: Partial<Connection>) {
 	}
 }
 
+function sendHello(
+	side: ReturnType<typeof openSide>,
+	persist: TransmitOptions['persist'] = async () => {},
+): Promise<SendOutcome> {
+	return transmit(side, {
+		channel_id: 'c',
+		chat,
+		nonce: 'n',
+		source: 'hello',
+		place: { offset: 0, fence: null },
+		attempt: null,
+		preview: null,
+		until: Date.now() + 3_600_000,
+		persist,
+	})
+}
+
 void t.test('any thrown value can be read', async (t) => {
 	for (const thrown of thrownValues) {
 		const { code, message, retry_after_ms } = readAdapterError(thrown)
@@ -80,17 +98,7 @@ void t.test('a message is sent after any thrown value, without its invalid mark'
 			send: () => (calls++ === 0 ? Promise.reject(thrown as Error) : boom()),
 		})
 		const marks: unknown[] = []
-		const outcome = await transmit(side, {
-			channel_id: 'c',
-			chat,
-			nonce: 'n',
-			source: 'hello',
-			place: { offset: 0, fence: null },
-			attempt: null,
-			preview: null,
-			until: Date.now() + 60_000,
-			persist: async (next) => void marks.push(next?.mark),
-		})
+		const outcome = await sendHello(side, async (next) => void marks.push(next?.mark))
 		t.match(outcome, { status: 'sent', id: 'found' })
 		t.strictSame(marks, [undefined])
 		t.equal(side.warnings.length, 1)
@@ -106,17 +114,7 @@ void t.test('a message that waits long is reported as delayed until it is sent o
 			throw Object.assign(new Error('slow down'), { code: 'limited', retry_after_ms: attempts === 1 ? 1 : 60_000 })
 		},
 	})
-	const sending = transmit(side, {
-		channel_id: 'c',
-		chat,
-		nonce: 'n',
-		source: 'hello',
-		place: { offset: 0, fence: null },
-		attempt: null,
-		preview: null,
-		until: Date.now() + 3_600_000,
-		persist: async () => {},
-	})
+	const sending = sendHello(side)
 	await eventually(() => side.delays.length > 0)
 	t.equal(attempts, 2, 'a short wait is not reported')
 	side.end()
@@ -125,19 +123,13 @@ void t.test('a message that waits long is reported as delayed until it is sent o
 })
 
 void t.test('a message that was not sent in time is reported with the last error', async (t) => {
-	const side = openSide({ send: () => Promise.reject(Object.assign(new Error('out of order'), { code: 'failed' })) })
-	const outcome = await transmit(side, {
-		channel_id: 'c',
-		chat,
-		nonce: 'n',
-		source: 'hello',
-		place: { offset: 0, fence: null },
-		attempt: null,
-		preview: null,
-		until: Date.now() + 400,
-		persist: async () => {},
+	const side = openSide({
+		send() {
+			side.platforms.forget('c') // no more attempts, as after the deadline
+			throw Object.assign(new Error('out of order'), { code: 'failed' })
+		},
 	})
-	t.strictSame(outcome, { status: 'late', message: 'out of order' })
+	t.strictSame(await sendHello(side), { status: 'late', message: 'out of order' })
 })
 
 void t.test('an invalid mark is omitted, and reported once per connection', async (t) => {
