@@ -49,6 +49,8 @@ export async function askWithWorkarounds(
 		traits = and(traits, added)
 		if (added.tools === false) refusedTools = reply.failure.message
 		if (holds) lasting.push([holds === 'for the model' ? name : similar(), added])
+		// The attachments may have been the reason for the earlier refusals, too.
+		else if (added.unreadable) lasting.length = 0
 	}
 }
 

@@ -29,7 +29,10 @@ const STATUSES: ReadonlySet<number | undefined> = new Set([400, 404, 405, 415, 4
 const REFUSES =
 	/unsupport|not (currently |yet )?(support|permit|allow|enabl|available|accept|valid|implement)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden|invalid|deprecat|unavailable|does ?n[o']t|do not|cannot|can't|could not|only|must|should|unable|fail|too (large|high|big|many)|exceed|requires?|no endpoints|at most|missing/i
 
-/** Undefined if nothing dispensable is left. Attachments are, whatever the refusal names: they would end the conversation. */
+/**
+ * Undefined if nothing dispensable is left. Attachments are dispensable whatever the refusal names: if they stayed, every later
+ * request of the conversation would be refused, too.
+ */
 export function workaroundFor(failure: ModelFailure, asked: Asked): Workaround | undefined {
 	if (isTooLarge(failure)) return tooLarge(asked)
 	return namedBy(failure, asked) ?? (isRefusal(failure) ? withoutAttachments(asked) : undefined)
@@ -109,14 +112,14 @@ function tooLarge(asked: Asked): Workaround | undefined {
 	return { traits: { unreadable: [...before, ...blobs.slice(1)].slice(-UNREADABLE_LIMIT) } }
 }
 
-/** All attachments that were sent as such, except `omitted` ones. */
+/** All attachments that may have been sent as such, except `omitted` ones. */
 function sentBlobs(request: ModelRequest, traits: Traits, omitted: readonly string[]): string[] {
 	return MEDIA.filter(([, trait]) => traits[trait] !== false)
 		.flatMap(([type]) => shownBlobs(request, type))
 		.filter((blob) => !omitted.includes(blob))
 }
 
-/** A refusal of the request itself, not of its key or model. */
+/** Probably a refusal of the request itself: that of a key or a model usually has another status. */
 function isRefusal({ code, status }: ModelFailure): boolean {
 	return code === 'model_rejected' && (status === 400 || status === 415 || status === 422)
 }

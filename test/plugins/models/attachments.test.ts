@@ -189,16 +189,15 @@ async function refusing(
 	})
 	t.teardown(() => other.stop())
 	const agent = await follow(t, other, 'ada')
-	return {
-		requests,
-		async send(...marks: string[]) {
-			const { body } = await agent.call('runs', {
-				prompt: 'Look.',
-				attachments: marks.map((mark) => ({ url: dataUrl('image/png', png(mark)), name: `${mark}.png` })),
-			})
-			return agent.ended(body.run_id)
-		},
+	const sendIn = async (conversation: string, marks: string[]) => {
+		const { body } = await agent.call('runs', {
+			prompt: 'Look.',
+			conversation,
+			attachments: marks.map((mark) => ({ url: dataUrl('image/png', png(mark)), name: `${mark}.png` })),
+		})
+		return agent.ended(body.run_id)
 	}
+	return { requests, send: (...marks: string[]) => sendIn('one', marks), sendElsewhere: () => sendIn('other', []) }
 }
 
 const refusals = {
@@ -288,6 +287,19 @@ void t.test('a refusal without a reason does not end a conversation with an imag
 		JSON.stringify(requests[1]?.body),
 		/\[image \\"cat.png\\", image\/png, \d+ bytes: this model cannot read it\]/,
 	)
+})
+
+void t.test('what was omitted in vain is sent again once the attachments turn out to be the reason', async (t) => {
+	const { requests, send, sendElsewhere } = await refusing(t, 'misleading', (body) =>
+		hasImage(body) ? { message: 'the template for tools cannot render this message' } : undefined,
+	)
+	t.equal((await send('cat')).event_type, 'run.completed')
+	t.strictSame(
+		requests.map(({ body }) => 'tools' in body),
+		[true, false, false],
+	)
+	t.equal((await sendElsewhere()).event_type, 'run.completed')
+	t.ok('tools' in (requests.at(-1)?.body ?? {}), 'the model still has its tools')
 })
 
 void t.test('of attachments too large for a proxy, the newest is sent, then none; later runs retry', async (t) => {
