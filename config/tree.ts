@@ -57,7 +57,7 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 	if (excess !== undefined) {
 		const before = text.slice(0, excess).split('\n')
 		const where = { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
-		const message = `has more than ${maxTokens.toLocaleString('en')} words and signs up to here; remove what is not needed`
+		const message = `has more than ${maxTokens.toLocaleString('en')} words and symbols up to here; remove what is not needed`
 		problems.push({ path: '', message, where })
 		return tree
 	}
@@ -152,18 +152,19 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 
 /** The position after `maxTokens` tokens. Undefined if the text has no more. */
 function offsetOfExcess(text: string): number | undefined {
-	// Most files are too short for so many.
+	// Most files are too short to have that many.
 	if (text.length <= maxTokens) return undefined
 	let offset = 0
 	let count = 0
 	for (const token of new Lexer().lex(text)) {
+		if (CONTROL_TOKENS.has(token)) continue
 		if (++count > maxTokens) return offset
-		if (!CONTROL_TOKENS.has(token)) offset += token.length
+		offset += token.length
 	}
 	return undefined
 }
 
-/** Tokens of the lexer that are not in the text: the begin of a document and of a plain value, and the end of a broken list. */
+/** Tokens of the lexer that are not in the text: the beginning of a document and of a plain value, and the end of a broken list. */
 const CONTROL_TOKENS = new Set(['\u0002', '\u0018', '\u001f'])
 
 function offsetOf(node: Node | null): number {
