@@ -42,8 +42,11 @@ export function saveGraph(
 		sync(graphFile)
 		const body: IndexManifest = { format: FORMAT, ...about, sha256: digestOf(graphFile) }
 		const text = JSON.stringify(body)
-		renameSync(graphFile, files.graph)
-		replaceFile(files.manifest, `${hash('sha256', text)}\n${text}`, { flush: true })
+		// If the manifest cannot be written, the old files stay valid.
+		replaceFile(files.manifest, `${hash('sha256', text)}\n${text}`, {
+			flush: true,
+			ready: () => renameSync(graphFile, files.graph),
+		})
 	} finally {
 		rmSync(graphFile, { force: true })
 	}
