@@ -141,7 +141,11 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 				keys.ledger(agent.uid),
 				async ({ count } = none) => {
 					const { key, value, rev } = await findWebhook(store, agent, slug)
-					return { next: { count: count - 1 }, ops: [{ key, value: undefined, expect: rev }], result: value }
+					return {
+						next: { count: Math.max(0, count - 1) },
+						ops: [{ key, value: undefined, expect: rev }],
+						result: value,
+					}
 				},
 			)
 			secrets.retire(id)
