@@ -48,7 +48,7 @@ export function supervise(options: SupervisorOptions) {
 		show()
 	}
 	const show = (): void => {
-		const delay = own.connection === 'connected' ? ([...delays.values()].at(-1) ?? null) : null
+		const delay = own.connection === 'connected' ? (delays.values().next().value ?? null) : null
 		state = { ...own, last_error: own.last_error ?? delay }
 		options.changed(state)
 	}
