@@ -2,7 +2,7 @@ import type { Fault } from '../../core/errors.ts'
 import { Counts } from '../../core/util/counts.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Auth, Credentials, OpenRequest, OpenRequests, OpenRequestsOptions } from './contract.ts'
-import { unauthorized } from './permissions.ts'
+import { unauthorized } from './unauthorized.ts'
 
 /** The requests of a caller that is no longer valid must end within one second. */
 const BEAT_MS = 500

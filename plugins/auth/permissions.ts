@@ -1,5 +1,4 @@
 /** The permissions and limits of a caller, from its token or from the rules that match its claims. */
-import { Fault } from '../../core/errors.ts'
 import type { Credentials } from './contract.ts'
 import type { CallerLimits } from './limits.ts'
 
@@ -29,9 +28,4 @@ export function limitsOf(
 		...(streams !== undefined && { streams }),
 		...(Object.keys(ofDay).length > 0 && { payer: { id, name, limits: ofDay } }),
 	}
-}
-
-/** `challenge`: the header that tells clients how to authenticate. */
-export function unauthorized(message: string, challenge = 'Bearer'): Fault {
-	return new Fault('unauthorized', message, { headers: { 'www-authenticate': challenge } })
 }

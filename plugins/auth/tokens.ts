@@ -7,7 +7,7 @@ import { change } from '../../core/store/change.ts'
 import type { Op, Rev } from '../../core/store/ports.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
 import type { Token, Tokens, TokenStatus } from './contract.ts'
-import { unauthorized } from './permissions.ts'
+import { unauthorized } from './unauthorized.ts'
 
 /** The stored record. The text of the token is not stored. */
 export interface TokenRecord extends Omit<Token, 'status'> {
