@@ -13,7 +13,7 @@ export function decodeText(bytes: Uint8Array, { fatal = false, stream = false } 
 	return new TextDecoder(encoding, { fatal }).decode(bytes, { stream })
 }
 
-/** Bytes that distinguish text from binary data. */
+/** How many bytes at the beginning decide whether a file is text. */
 export const HEAD_BYTES = 4096
 /** Control characters, except those of text files. */
 // oxlint-disable-next-line no-control-regex -- finds them

@@ -1,5 +1,5 @@
 /**
- * Calls `run` if no input arrives for `ms`: after that time, and after the input is read that arrived while this process was blocked.
+ * Calls `run` once no input has arrived for `ms`. Input that arrived while this process was blocked is read first.
  * Returns a function that cancels the call, for the next input.
  */
 export function afterGap(ms: number, run: () => void): () => void {

@@ -27,7 +27,7 @@ export function promptKeys(stdin: Keyboard): Transform & { setRawMode(raw: boole
 	/** The beginning of a sequence whose rest is in the next piece. */
 	let partial = ''
 	let isPasting = false
-	/** The last line end of unmarked text is Enter, unless more follows. */
+	/** Cancels the Enter that the last line end of unmarked text becomes unless more follows. */
 	let cancelEnter: (() => void) | undefined
 
 	function take(piece: string): string {

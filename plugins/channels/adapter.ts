@@ -208,8 +208,8 @@ export type LinkStatus = 'connected' | 'reconnecting'
  * - `format`   the platform rejected the markup; nothing was sent
  * - `limited`  a rate limit was reached; nothing was sent; set `retry_after_ms`
  * - `failed`   nothing was sent; a retry may succeed
- * - `refused`  nothing was sent, and a retry cannot succeed: the chat was deleted, the bot was blocked. For a wrong token, pass the
- *              error to `Link.lost` first: the message is then sent with the next token
+ * - `refused`  nothing was sent, and a retry cannot succeed, for example because the chat was deleted or the bot was blocked. For a wrong
+ *              token, pass the error to `Link.lost` first: the message is then sent with the next token
  */
 export type ChannelErrorCode = 'format' | 'limited' | 'failed' | 'refused'
 

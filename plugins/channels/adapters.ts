@@ -6,10 +6,11 @@ import type { Extension } from '../../core/plugin.ts'
 import type { ChannelAdapter } from './adapter.ts'
 import { commonConfigOf, webSchemes } from './schemas.ts'
 
-/** A valid `ChannelAdapter`. */
+/** A `ChannelAdapter` that was validated, with defaults. */
 export interface Adapter extends Readonly<
 	Required<Pick<ChannelAdapter, 'type' | 'aliases' | 'label' | 'can' | 'schemes'>>
 > {
+	/** As in `ChannelAdapter`. */
 	readonly unguarded: ReadonlySet<string>
 	/** The plugin's own object. */
 	readonly adapter: ChannelAdapter

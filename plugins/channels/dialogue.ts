@@ -94,7 +94,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		})
 	}
 
-	/** The run, after the earlier ones of its conversation: they have ended, but perhaps without an event, before a crash. */
+	/** The run, after the earlier ones of its conversation: they have ended, but after a crash no event may have said so. */
 	function withEarlier(run: FollowedRun): FollowedRun[] {
 		const { agent_uid, channel_id, chat, conversation } = run.reply
 		const all = runs.inChat(agent_uid, channel_id, chat).filter(({ reply }) => reply.conversation === conversation)

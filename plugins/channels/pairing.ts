@@ -81,7 +81,10 @@ export function pairingOf({ store, use, emit }: Context, directory: Directory, b
 	}
 
 	return {
-		/** Creates a code for a chat at the request of the user `by`, instead of the oldest of three. Throws `not_found`. */
+		/**
+		 * Creates a code for a chat at the request of the user `by`. A chat has at most three: the oldest is dropped. Throws
+		 * `not_found` for a deleted channel.
+		 */
 		issue: (channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }> =>
 			change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([

@@ -17,7 +17,7 @@ const FAR_OFF_MS = 120_000
 interface ProbedProvider {
 	name: string
 	provider: Provider & { base_url: string }
-	/** `error` for the default provider. Others are used only if an agent names them, or as a fallback: `warning`. */
+	/** `error` for the default provider; `warning` for others, which are used only if an agent names them, or as a fallback. */
 	report: typeof error
 	/**
 	 * `kept`: it is in the vault, which does not return it while a gateway runs, and that gateway could not test it;

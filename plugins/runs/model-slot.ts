@@ -5,8 +5,7 @@ import type { Active } from './work.ts'
 /** `hold`: stops the wall clock of the run until the returned function is called. */
 export function openModelSlot(work: Active, hold: () => () => void) {
 	const { ctx, agent, log, lock } = work
-	/** Created by the first wait: most providers have no limit, and a combined signal is expensive. */
-	let closed: AbortController | undefined
+	const closed = new AbortController()
 	let release: (() => void) | undefined
 	const leave = (): void => {
 		release?.()
@@ -17,7 +16,7 @@ export function openModelSlot(work: Active, hold: () => () => void) {
 		async take(provider: string, model: string): Promise<null> {
 			const resume = hold()
 			const began = performance.now()
-			closed ??= new AbortController()
+			// Not earlier: most providers have no limit, and a combined signal is expensive.
 			const signal = AbortSignal.any([lock.signal, closed.signal])
 			const onWait = (): void => unawaited(log.append([{ event_type: 'model.queued', payload: { provider, model } }]))
 			try {
@@ -34,7 +33,7 @@ export function openModelSlot(work: Active, hold: () => () => void) {
 		leave,
 		/** To be called when the run has ended. */
 		close(): void {
-			closed?.abort('the run has ended')
+			closed.abort('the run has ended')
 			leave()
 		},
 	}

@@ -18,7 +18,7 @@ export async function retryRun(runs: Pick<Runs, 'get' | 'start'>, run_id: string
 	}
 	throw new Fault(
 		'conflict',
-		`run ${run_id} was started again ${LIMIT} times within 24 hours, and each run has failed or was stopped; start run ${run.run_id} again, which is one of these`,
+		`run ${run_id} was started again ${LIMIT} times within 24 hours, and each run has failed or was stopped; start the last of them again, which is run ${run.run_id}`,
 	)
 }
 

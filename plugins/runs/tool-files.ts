@@ -51,7 +51,7 @@ function withoutSecrets({ bytes, name = '', ...file }: ToolFile, redactor: View)
 	return { ...file, bytes: shown === text || shown === undefined ? bytes : Buffer.from(shown), name: safe(name) }
 }
 
-/** Undefined for bytes that are not text. A file that counts as text because of its beginning may have errors behind it. */
+/** Undefined for bytes that are not text. A file that counts as text because of its beginning may have errors further on. */
 function textIn(bytes: Uint8Array): string | undefined {
 	if (textAtBeginning(bytes) !== undefined) return decodeText(bytes)
 	try {

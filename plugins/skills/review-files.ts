@@ -7,7 +7,7 @@ import { infoOf, textIn } from './file-kind.ts'
 import { DOCUMENT } from './folder/contract.ts'
 import type { SkillFile } from './folder/contract.ts'
 import { listingOf } from './folder/digest.ts'
-import { scan, WEIGHT } from './scan.ts'
+import { scan, SEVERITY_ORDER } from './scan.ts'
 import type { ScanFinding } from './scan.ts'
 
 /** Limit of findings of a review. */
@@ -42,7 +42,9 @@ export async function findingsIn(files: readonly SkillFile[], document: SkillDoc
 	// Findings of equal severity: first those of the document, then in the order of paths and lines.
 	return findings
 		.toSorted(
-			(a, b) => WEIGHT[a.severity] - WEIGHT[b.severity] || Number(b.file === DOCUMENT) - Number(a.file === DOCUMENT),
+			(a, b) =>
+				SEVERITY_ORDER[a.severity] - SEVERITY_ORDER[b.severity] ||
+				Number(b.file === DOCUMENT) - Number(a.file === DOCUMENT),
 		)
 		.slice(0, FINDINGS_LIMIT)
 }

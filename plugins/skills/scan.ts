@@ -17,7 +17,8 @@ const FINDINGS_LIMIT = 40
 const EXCERPT_LIMIT = 160
 const CODES_LIMIT = 12
 
-export const WEIGHT = { high: 0, medium: 1, low: 2 }
+/** The order of severities in a list: the most severe first. */
+export const SEVERITY_ORDER = { high: 0, medium: 1, low: 2 }
 
 export type ScanFinding = Omit<Finding, 'file'>
 
@@ -41,7 +42,7 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 	if (isMarkdown) htmlComments(text)
 	patterns(text, 1)
 	if (document) aboutSkill(document)
-	return findings.toSorted((a, b) => WEIGHT[a.severity] - WEIGHT[b.severity] || a.line - b.line)
+	return findings.toSorted((a, b) => SEVERITY_ORDER[a.severity] - SEVERITY_ORDER[b.severity] || a.line - b.line)
 
 	function aboutSkill(skill: SkillDocument): void {
 		// YAML escapes can hide text that the document does not show.

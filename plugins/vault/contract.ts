@@ -72,7 +72,7 @@ export interface VaultService {
 	seal(text: string, about: string): Promise<Uint8Array>
 	/** Throws `vault_locked` if it was encrypted by another vault or with another `about`, or was changed since. */
 	unseal(sealed: Uint8Array, about: string): Promise<string>
-	/** This and all below: for the vault's own routes. */
+	// The rest is for the vault's own routes.
 	secrets: Secrets
 	grants: Grants
 	/**

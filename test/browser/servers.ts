@@ -174,7 +174,7 @@ async function listen(
 	}
 }
 
-/** Another program may have the port of the one address at the other one. */
+/** The port that is free at one address may be in use at the other. */
 function unlessInUse(error: NodeJS.ErrnoException): undefined {
 	if (error.code !== 'EADDRINUSE') throw error
 }

@@ -66,7 +66,7 @@ export async function openCheckContext({
 				throw new NotChecked('gateway.yaml is refused', 'fix what config.valid reports first')
 			}
 		})
-	const ofRunning = async (): Promise<DoctorFile[]> => doctorFiles(await config())
+	const ofSwitchedOn = async (): Promise<DoctorFile[]> => doctorFiles(await config())
 	const storeProcess = (): Promise<StoreProcess | undefined> =>
 		once('store process', async () => {
 			const { path, url } = (await config()).store
@@ -95,11 +95,11 @@ export async function openCheckContext({
 				if (damage === null && refused === null) return process.store
 				throw new NotChecked('the store cannot be read', 'fix what store.intact reports first')
 			}),
-		doctorFiles: ofRunning,
-		experts: ofRunning,
+		doctorFiles: ofSwitchedOn,
+		experts: ofSwitchedOn,
 		secrets: () =>
 			once('secrets', async () => {
-				const file = (await ofRunning()).find(({ secrets }) => secrets)
+				const file = (await ofSwitchedOn()).find(({ secrets }) => secrets)
 				const secrets = await file?.secrets?.(context)
 				return secrets ? hiding(secrets, hide) : { find: async () => undefined }
 			}),

@@ -35,7 +35,7 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 	for (const given of [secret, options.name]) if (given !== undefined) mustBeName(given)
 	if (secret !== undefined && options.name !== undefined)
 		throw new CliError('usage', 'give either --name, for a new secret, or --secret, for one in the vault')
-	const config = merge({}, configOf(options))
+	const config = merge({}, configOf(options)) // without the keys that are null
 	if (secret === undefined) await checkWithoutToken(cli, { type, config })
 	await checkAgent(cli, config.agent_id)
 	if (secret === undefined) await checkUnused(cli, name)
@@ -78,7 +78,7 @@ async function checkUnused({ api }: Cli, name: string): Promise<void> {
 	if (secrets?.some((secret) => secret.name === name)) throw nameTaken(name)
 }
 
-/** The given keys of `config`, which is `present` so far; null removes a key. */
+/** The given keys of `config`; null removes a key. `present`: the config so far, for nested keys. */
 export function configOf(
 	{ agent, answer, allow, apiRoot, set = [] }: ChannelOptions,
 	present: Record<string, unknown> = {},

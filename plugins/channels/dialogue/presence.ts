@@ -53,9 +53,13 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 	let stopTicking: (() => void) | undefined
 
 	const tick = (): void => {
-		const working = [...runs.all()].filter((run) => run.working)
-		for (const run of working) show(run)
-		if (working.length > 0) return
+		let hasWork = false
+		for (const run of runs.all()) {
+			if (!run.working) continue
+			hasWork = true
+			show(run)
+		}
+		if (hasWork) return
 		stopTicking?.()
 		stopTicking = undefined
 		shown.clear()

@@ -47,7 +47,7 @@ export async function sendDue(
 		textSent.failure || !due.files ? textSent : await sendFiles(deps, record, due.files, textSent.progress, due.until)
 	const { ids } = sent.progress
 	if (sent.failure) {
-		await reportUnsent(ctx, record.value, sent.failure.status, messageOf(sent.failure))
+		await reportUnsent(ctx, record.value, sent.failure.status, reasonOf(sent.failure))
 		await record.change({ saying: null, preview: null })
 	} else if (ids.length > 0) await reportSent(ctx, record.value, ids, earlier !== null)
 	return ids.at(-1)
@@ -119,7 +119,7 @@ async function withLines(deps: SendDeps, { value }: OpenReply, { text, files, un
 	return lines.length === 0 ? text : [closeFence(text), ...lines].join('\n\n')
 }
 
-function messageOf({ status, message }: Failure): string {
+function reasonOf({ status, message }: Failure): string {
 	if (message === undefined) return 'the channel was not connected in time'
 	return status === 'refused' ? message : `it could not be sent in time; the last attempt failed: ${message}`
 }

@@ -47,7 +47,7 @@ export type SendOutcome =
 	| { status: 'sent'; id: string; next: SplitPosition }
 	/** The platform will never accept it. */
 	| { status: 'refused'; message: string }
-	/** The channel was deleted, or not connected before the deadline. `message`: the last error of an attempt. */
+	/** The channel was deleted, or the message could not be sent before the deadline. `message`: the error of the last attempt. */
 	| { status: 'late'; message?: string }
 	/** Only white space remained. */
 	| { status: 'nothing' }

@@ -16,14 +16,14 @@ interface ListedProvider {
 
 interface Facts {
 	providers: ListedProvider[] | null
-	/** Null as well if the token does not permit events:read. */
+	/** As `modelFailure` returns it; also null if the token does not permit events:read. */
 	model_failure: ModelFailure | null
 }
 
 export default {
 	async read({ api }: Cli): Promise<Facts> {
 		const providers = await permitted(api.request<ListedProvider[]>('GET', '/v1/providers'))
-		const read = (at: string) => permitted(api.request<{ events: ModelOutcome[] }>('GET', at))
+		const read = (where: string) => permitted(api.request<{ events: ModelOutcome[] }>('GET', where))
 		return { providers, model_failure: await modelFailure(read, providers?.find((one) => one.is_default)?.name) }
 	},
 	show({ providers, model_failure }: Facts, style) {
@@ -32,7 +32,7 @@ export default {
 		const line = `models: ${style.plain(titleOf(byDefault))}`
 		if (!model_failure) return [line]
 		const { at, provider, message } = model_failure
-		const whose = provider === null || provider === byDefault.name ? '' : ` of ${provider}`
+		const whose = provider === null || provider === byDefault.name ? '' : ` to ${provider}`
 		return [style.warn(style.plain(`${line}; the last call${whose} failed at ${when(at)}: ${message}`))]
 	},
 } satisfies StatusPart

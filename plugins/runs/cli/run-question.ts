@@ -79,8 +79,8 @@ export function askUser(cli: Cli, { agent, run_id, hooks = {} }: Followed, asked
 }
 
 /**
- * Reads the answer of the user, as one text, for an approval such as `edit {"path": "notes.txt"}`. `shown`: the displayed question. `other`:
- * the label of an additional option, for any other answer.
+ * Reads the answer of the user, as one text, for an approval such as `edit {"path": "notes.txt"}`. `shown`: the displayed question.
+ * `other`: the label of an additional option, for any other answer.
  */
 export async function readAnswer(
 	{ ask }: Pick<Cli, 'ask'>,

@@ -80,11 +80,11 @@ class Home extends Page {
 	/** Reads what not every reader of this page may see. */
 	async #readOptional(): Promise<void> {
 		const { signal } = this
-		const [listed, saved] = await Promise.all([
+		const [listed, saved, providers] = await Promise.all([
 			getIfThere<{ channels: { id: string }[] }>('/v1/channels', signal),
 			getIfThere<{ backups: { created_at: string }[] }>('/v1/backups', signal),
+			getIfThere<{ name: string; is_default: boolean }[]>('/v1/providers', signal),
 		])
-		const providers = await getIfThere<{ name: string; is_default: boolean }[]>('/v1/providers', signal)
 		const read = (at: string) => getIfThere<{ events: ModelOutcome[] }>(at, signal)
 		this.#modelFailure = await modelFailure(read, providers?.find((one) => one.is_default)?.name)
 		const ids = listed?.channels.slice(0, CHANNELS_LIMIT).map(({ id }) => id) ?? []
@@ -219,7 +219,7 @@ class Home extends Page {
 }
 
 function modelCheck({ at, provider, message }: ModelFailure): TemplateResult {
-	const text = `the last call${provider === null ? '' : ` of ${provider}`} failed at ${when(at)}: ${message}`
+	const text = `the last call${provider === null ? '' : ` to ${provider}`} failed at ${when(at)}: ${message}`
 	return check(false, 'models', html`${text} <a href="#/runs?status=failed">Failed runs</a>`)
 }
 

@@ -140,7 +140,7 @@ void t.test('every program of a thread or process is in the bundle', async (t) =
 	t.ok(count > 5)
 })
 
-void t.test('no file of the bundle names the folder in which it was made', async (t) => {
+void t.test('no source map of the bundle names the folder in which it was made', async (t) => {
 	const folder = dirname(await runnable('core/main.ts'))
 	const maps = readdirSync(folder).filter((name) => name.endsWith('.map'))
 	t.not(maps.length, 0)

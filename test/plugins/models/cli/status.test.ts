@@ -45,7 +45,7 @@ void t.test('svc status shows the default provider, and a failed call until the 
 	const bea = await follow(t, gateway, 'bea', { config: { provider: 'other', fallback: [] } })
 	const run = await bea.start('Which')
 	await bea.waitFor(run, 'model.retry')
-	t.match((await svc(['status'])).stdout, /; the last call of other failed at /)
+	t.match((await svc(['status'])).stdout, /; the last call to other failed at /)
 	await bea.call('stop', {})
 	await bea.ended(run)
 

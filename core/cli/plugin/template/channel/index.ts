@@ -99,8 +99,9 @@ async function request<T>(
 		throw new Error(`${address} did not answer: ${message}`, { cause: failure })
 	})
 	// During an outage a proxy answers with a page instead.
-	const answer = (await response.json().catch(() => {
-		throw new Error(`${address} answered ${response.status} without JSON`)
+	const answer = (await response.json().catch((failure: Error) => {
+		const what = failure instanceof SyntaxError ? 'without JSON' : `incompletely: ${failure.message}`
+		throw new Error(`${address} answered ${response.status} ${what}`, { cause: failure })
 	})) as T & { message?: string; retry_after_ms?: number }
 	if (response.ok) return answer
 	const { message = `the platform answered ${response.status}`, retry_after_ms = 1000 } = answer
