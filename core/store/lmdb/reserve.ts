@@ -6,7 +6,7 @@
  * crash. But zeros must not overwrite a page that LMDB has just written there. So they are written only between two
  * transactions, and the next one waits for them.
  */
-import { closeSync, fdatasync, fstatSync, openSync, statfsSync, write } from 'node:fs'
+import { closeSync, fdatasync, fstatSync, openSync, statfsSync, writev } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Env } from './env.ts'
@@ -30,7 +30,10 @@ const pageBytes = 4096
 const minTarget = 128 * 1024
 const maxTarget = 1024 * 1024
 
-const writeAt = promisify(write)
+/** A buffer of its own for each refill would take 2 % of the time of a busy main thread. */
+const zeros = Buffer.alloc(minTarget)
+
+const writeAt = promisify(writev)
 const sync = promisify(fdatasync)
 
 /** `path`: the data folder. */
@@ -46,7 +49,7 @@ export function openReserve(path: string, root: Env['root'], space: Space): Rese
 	const fill = async (file: number, from: number, to: number): Promise<void> => {
 		isWriting = true
 		try {
-			for (let at = from; at < to;) at += (await writeAt(file, Buffer.alloc(to - at), 0, to - at, at)).bytesWritten
+			for (let at = from; at < to;) at += (await writeAt(file, zerosOf(to - at), at)).bytesWritten
 			// Otherwise the next commit would sync them.
 			await sync(file)
 		} catch {
@@ -86,6 +89,11 @@ export function openReserve(path: string, root: Env['root'], space: Space): Rese
 		},
 		close,
 	}
+}
+
+function zerosOf(bytes: number): Buffer[] {
+	const count = Math.ceil(bytes / zeros.length)
+	return Array.from({ length: count }, (_, at) => zeros.subarray(0, bytes - at * zeros.length))
 }
 
 function writesInPlace(path: string): boolean {
