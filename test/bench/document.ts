@@ -50,7 +50,8 @@ ${summaryOf(figures)}
 
 ${tableIn(goals)}
 
-Ratios are medians of neighbouring rounds, so they may differ a little from the quotient of the two columns beside them.
+Ratios are medians of neighbouring rounds (of runs and deliveries: in several fresh processes), so they may differ a little from
+the quotient of the two columns beside them.
 
 ## From 1 client to 256
 

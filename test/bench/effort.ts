@@ -1,7 +1,12 @@
 /** How many repetitions the measurements have, which determines their duration and precision. */
 export interface Effort {
-	/** Pairs of measured rounds. */
+	/** Pairs of measured rounds in each pair of processes. */
 	rounds: number
+	/**
+	 * Fresh pairs of processes for figures with a goal that depend on compiled code: from one process to the next, such a ratio
+	 * differs by up to a tenth.
+	 */
+	processes: number
 	/** Runs per round; a multiple of 32. */
 	runs: number
 	/**
@@ -16,8 +21,12 @@ export interface Effort {
 	singleWarmUp: number
 	/** REST requests per round. V8 compiles during the first 60,000, which are the warm-up rounds. */
 	requests: number
-	/** Webhook deliveries per round; V8 compiles during the first 12,000. */
+	/**
+	 * Webhook deliveries per round, and their warm-up: V8 compiles during the first 12,000. All of them wait in memory, so many more
+	 * would measure the garbage collector.
+	 */
 	deliveries: number
+	deliveriesWarmUp: number
 	/** Events per round of the fan-out. */
 	events: number
 	starts: number
@@ -41,6 +50,7 @@ export type Level = 'quick' | 'standard' | 'long'
 export const efforts: Record<Level, Effort> = {
 	quick: {
 		rounds: 1,
+		processes: 1,
 		runs: 320,
 		runsWarmUp: 960,
 		turns: [5],
@@ -48,6 +58,7 @@ export const efforts: Record<Level, Effort> = {
 		singleWarmUp: 100,
 		requests: 5_000,
 		deliveries: 640,
+		deliveriesWarmUp: 1_920,
 		events: 200,
 		starts: 1,
 		consoleRuns: 500,
@@ -58,14 +69,16 @@ export const efforts: Record<Level, Effort> = {
 		memoryRuns: 2_000,
 	},
 	standard: {
-		rounds: 3,
+		rounds: 5,
+		processes: 3,
 		runs: 1_920,
 		runsWarmUp: 15_360,
 		turns: [5, 50],
 		single: 300,
 		singleWarmUp: 4_000,
 		requests: 20_000,
-		deliveries: 4_000,
+		deliveries: 2_400,
+		deliveriesWarmUp: 12_000,
 		events: 500,
 		starts: 3,
 		consoleRuns: 10_000,
@@ -77,6 +90,7 @@ export const efforts: Record<Level, Effort> = {
 	},
 	long: {
 		rounds: 9,
+		processes: 5,
 		runs: 3_840,
 		runsWarmUp: 15_360,
 		turns: [5, 50],
@@ -84,6 +98,7 @@ export const efforts: Record<Level, Effort> = {
 		singleWarmUp: 4_000,
 		requests: 20_000,
 		deliveries: 4_000,
+		deliveriesWarmUp: 12_000,
 		events: 2_000,
 		starts: 9,
 		consoleRuns: 10_000,

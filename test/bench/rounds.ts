@@ -28,6 +28,16 @@ export async function inTurns<T>(
 	return pairs
 }
 
+/**
+ * Calls `measure`, which starts both sides, `processes` times. V8 compiles the same program differently in each process, and the
+ * memory lies differently, so that one process says little about the next one.
+ */
+export async function inFreshProcesses<T>(processes: number, measure: () => Promise<Pair<T>[]>): Promise<Pair<T>[]> {
+	const pairs: Pair<T>[] = []
+	for (let n = 0; n < processes; n++) pairs.push(...(await measure()))
+	return pairs
+}
+
 /** Medians of one figure on both sides, and the median of the ratios within each pair. */
 export function compare<T>(pairs: readonly Pair<T>[], figure: (one: T) => number): Pair<number> & { ratio: number } {
 	return {

@@ -7,64 +7,73 @@ import type { Connection } from './connection.ts'
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'
 import type { BareCalls, BareTimes } from './peers/bare-openai.ts'
-import { compare, inTurns } from './rounds.ts'
+import { compare, inFreshProcesses, inTurns } from './rounds.ts'
+import type { Pair } from './rounds.ts'
 import { openRunner, runAll } from './runs.ts'
 import { connections, makeAgents, startSubject } from './subject.ts'
+import type { Subject, SubjectOptions } from './subject.ts'
 import type { Figure } from './table.ts'
 
 const CLIENTS = 32
 
-export async function surfaces({ rounds, runs, runsWarmUp }: Effort): Promise<Figure[]> {
-	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
-	await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
-	const perSecond = (ms: number): number => (runs * 1000) / ms
-	const callAll = async (url: string, withTool: boolean): Promise<number> => {
-		const calls: BareCalls = { url, calls: runs, lanes: CLIENTS, turns: 0, withTool }
-		return perSecond((await bare.ask<BareTimes>('callAll', calls)).ms)
-	}
-
-	const chat = async (): Promise<Figure> => {
-		const url = await model.ask<string>('url')
-		await using gateway = await startSubject({
-			modelUrl: url,
-			files: { 'config/gateway.yaml': 'plugins: {openai-api: true}\n' },
-		})
-		const clients = await connections(gateway.url, CLIENTS)
-		const agents = await makeAgents(clients, CLIENTS)
-		const pairs = await inTurns(
-			rounds,
-			async () => perSecond(await completeAll(clients, agents, runs)),
-			() => callAll(url, false),
-			runsWarmUp / runs,
-		)
-		for (const client of clients) client.close()
-		return figureOf(`chat completions, ${CLIENTS} clients`, pairs, 0.65)
-	}
-
-	const tools = async (): Promise<Figure> => {
-		const url = await model.ask<string>('url with a tool')
-		const plugin = readFileSync(new URL('./bench-tool-plugin.ts', import.meta.url), 'utf8')
-		const config = 'agents: {max_agents: 100000}\nplugins: {bench: true}\n'
-		await using gateway = await startSubject({
-			modelUrl: url,
-			files: { 'plugins/bench/index.ts': plugin, 'config/gateway.yaml': config },
-		})
-		const clients = await connections(gateway.url, CLIENTS)
-		using runner = await openRunner(gateway)
-		const pairs = await inTurns(
-			rounds,
-			async () => perSecond(await runAll(runner, clients, await makeAgents(clients, runs))),
-			() => callAll(url, true),
-			runsWarmUp / runs,
-		)
-		for (const client of clients) client.close()
-		return figureOf(`runs with a call of a tool, ${CLIENTS} clients`, pairs, 0.6)
-	}
-	return [await chat(), await tools()]
+/** What is measured. `open` returns a function that executes all runs of a round, and returns the milliseconds. */
+interface Side extends SubjectOptions {
+	modelUrl: string
+	withTool: boolean
+	open(gateway: Subject, clients: readonly Connection[], resources: DisposableStack): Promise<() => Promise<number>>
 }
 
-function figureOf(metric: string, pairs: Awaited<ReturnType<typeof inTurns<number>>>, least: number): Figure {
-	return { metric, unit: '1/s', ...compare(pairs, (one) => one), goal: { of: 'ratio', least } }
+export async function surfaces({ rounds, processes, runs, runsWarmUp }: Effort): Promise<Figure[]> {
+	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
+	const perSecond = (ms: number): number => (runs * 1000) / ms
+
+	const measure = async (side: Side): Promise<Pair<number>[]> => {
+		await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
+		await using gateway = await startSubject(side)
+		const { modelUrl: url, withTool } = side
+		const clients = await connections(gateway.url, CLIENTS)
+		using resources = new DisposableStack()
+		const doRuns = await side.open(gateway, clients, resources)
+		const pairs = await inTurns(
+			rounds,
+			async () => perSecond(await doRuns()),
+			async () => {
+				const calls: BareCalls = { url, calls: runs, lanes: CLIENTS, turns: 0, withTool }
+				return perSecond((await bare.ask<BareTimes>('callAll', calls)).ms)
+			},
+			runsWarmUp / runs,
+		)
+		for (const client of clients) client.close()
+		return pairs
+	}
+	const chat: Side = {
+		modelUrl: await model.ask<string>('url'),
+		withTool: false,
+		files: { 'config/gateway.yaml': 'plugins: {openai-api: true}\n' },
+		async open(_gateway, clients) {
+			const agents = await makeAgents(clients, CLIENTS)
+			return () => completeAll(clients, agents, runs)
+		},
+	}
+	const tools: Side = {
+		modelUrl: await model.ask<string>('url with a tool'),
+		withTool: true,
+		files: {
+			'plugins/bench/index.ts': readFileSync(new URL('./bench-tool-plugin.ts', import.meta.url), 'utf8'),
+			'config/gateway.yaml': 'agents: {max_agents: 100000}\nplugins: {bench: true}\n',
+		},
+		async open(gateway, clients, resources) {
+			const runner = resources.use(await openRunner(gateway))
+			return async () => runAll(runner, clients, await makeAgents(clients, runs))
+		},
+	}
+	const figure = async (metric: string, side: Side, least: number): Promise<Figure> => ({
+		metric: `${metric}, ${CLIENTS} clients`,
+		unit: '1/s',
+		...compare(await inFreshProcesses(processes, () => measure(side)), (one) => one),
+		goal: { of: 'ratio', least },
+	})
+	return [await figure('chat completions', chat, 0.65), await figure('runs with a call of a tool', tools, 0.6)]
 }
 
 /** Every client streams completions sequentially, each in a new conversation. Returns the total milliseconds. */

@@ -8,8 +8,7 @@ import { bodyOf } from './connection.ts'
 import type { Connection } from './connection.ts'
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'
-import type { Peer } from './peer.ts'
-import { compare, inTurns } from './rounds.ts'
+import { compare, inFreshProcesses, inTurns } from './rounds.ts'
 import { connections, listen, startSubject } from './subject.ts'
 import type { Figure, Goal } from './table.ts'
 import { cpuMs } from './usage.ts'
@@ -43,11 +42,11 @@ interface Hook {
 }
 
 export async function webhooks(effort: Effort): Promise<Figure[]> {
-	await using bare = await startPeer(new URL('./peers/bare-hook.ts', import.meta.url))
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
-	const whileExecuting = await measure(effort, bare, await model.ask<string>('url'), true)
+	const whileExecuting = await measure(effort, await model.ask<string>('url'), true)
 	await using silent = await startPeer(new URL('./peers/silent-model.ts', import.meta.url))
-	const whileWaiting = await measure(effort, bare, await silent.ask<string>('url'), false)
+	const silentUrl = await silent.ask<string>('url')
+	const whileWaiting = await inFreshProcesses(effort.processes, async () => measure(effort, silentUrl, false))
 	const figures = (pairs: typeof whileExecuting, what: string, goal?: Goal): Figure[] => [
 		{
 			metric: `deliveries to a webhook${what}`,
@@ -61,7 +60,8 @@ export async function webhooks(effort: Effort): Promise<Figure[]> {
 }
 
 /** `ends`: whether runs end. Then each round waits for them, and its CPU time includes theirs. */
-async function measure({ rounds, deliveries }: Effort, bare: Peer, modelUrl: string, ends: boolean) {
+async function measure({ rounds, deliveries, deliveriesWarmUp }: Effort, modelUrl: string, ends: boolean) {
+	await using bare = await startPeer(new URL('./peers/bare-hook.ts', import.meta.url))
 	await using gateway = await startSubject({ files: { 'config/gateway.yaml': configFor(modelUrl) } })
 	const ours = await connections(gateway.url, CLIENTS)
 	const others = await connections(await bare.ask<string>('url'), CLIENTS)
@@ -94,6 +94,7 @@ async function measure({ rounds, deliveries }: Effort, bare: Peer, modelUrl: str
 		rounds,
 		() => round(gateway.pid, ours),
 		() => round(bare.pid, others),
+		deliveriesWarmUp / deliveries,
 	)
 	for (const connection of [...ours, ...others]) connection.close()
 	return pairs
