@@ -16,11 +16,17 @@ const SETS = 16
 
 /**
  * Returns a function that returns the check for a value. The check uses a smaller schema, which accepts the same and reports the
- * same mistakes for this value, or the whole one. `make` makes the check for a schema.
+ * same mistakes for this value, or the whole one. `make` makes the check for a schema and joi's description of it; undefined if it
+ * cannot be described, for example because a plugin attached an object that contains itself.
  */
-export function byPresentKeys<Check>(schema: Schema, make: (schema: Schema) => Check): (value: unknown) => Check {
-	const whole = make(schema)
-	const keys = keysOf(schema)
+export function byPresentKeys<Check>(
+	schema: Schema,
+	make: (schema: Schema, description: object | undefined) => Check,
+): (value: unknown) => Check {
+	// Once: joi validates each part of a description, which takes longer than the validation of many values.
+	const description = describe(schema)
+	const whole = make(schema, description)
+	const keys = keysOf(description)
 	const optional = Object.entries(keys).flatMap(([key, described]) => (isOptional(described) ? key : []))
 	if (optional.length < LEAST_OPTIONAL) return () => whole
 	const checks = new Map<string, Check>()
@@ -30,8 +36,12 @@ export function byPresentKeys<Check>(schema: Schema, make: (schema: Schema) => C
 		const known = checks.get(set)
 		if (known !== undefined || checks.size === SETS) return known ?? whole
 		const absent = new Set(optional.filter((key) => !(key in value)))
-		const left = Object.keys(keys).filter((key) => !absent.has(key))
-		const check = make(withKeys(schema as ObjectSchema, left))
+		const left = Object.entries(keys).filter(([key]) => !absent.has(key))
+		const smaller = withKeys(
+			schema as ObjectSchema,
+			left.map(([key]) => key),
+		)
+		const check = make(smaller, { ...description, keys: Object.fromEntries(left) })
 		checks.set(set, check)
 		return check
 	}
@@ -48,16 +58,24 @@ interface Described {
 	renames?: unknown
 }
 
-/** The described keys of an object. Empty if leaving out a key could change the result, for example because of a rename. */
-function keysOf(schema: Schema): Record<string, Described> {
+function describe(schema: Schema): Described | undefined {
 	try {
-		const description = schema.describe() as Described
+		return schema.describe() as Described
+	} catch {
+		return undefined
+	}
+}
+
+/** The described keys of an object. Empty if leaving out a key could change the result, for example because of a rename. */
+function keysOf(description: Described | undefined): Record<string, Described> {
+	if (!description) return {}
+	try {
 		const { type, keys = {}, whens, renames, preferences } = description
 		const isPlain =
 			type === 'object' && !whens && !renames && preferences?.presence === undefined && !hasLink(description)
 		return isPlain ? keys : {}
 	} catch {
-		return {} // it cannot be described, for example because a plugin attached an object that contains itself
+		return {} // it contains an object that contains itself
 	}
 }
 

@@ -59,9 +59,9 @@ function preparedFrom(given: Schema): Prepared {
  * Validates without options, so that joi merges no preferences, and, if possible, without a promise: both take longer than the
  * validation of a name.
  */
-function checkBy(given: Schema): Prepared {
+function checkBy(given: Schema, description: object | undefined): Prepared {
 	const schema = withPreferences(given)
-	if (!needsNoContext(given)) return (value, { context = {} }) => schema.validateAsync(value, { context })
+	if (!needsNoContext(description)) return (value, { context = {} }) => schema.validateAsync(value, { context })
 	return (value) => {
 		const { value: valid, error } = schema.validate(value) as { value: unknown; error?: Error }
 		if (error) throw error
@@ -72,10 +72,10 @@ function checkBy(given: Schema): Prepared {
 /** In the template of a message or value: a reference to the context. */
 const CONTEXT = /\{[^}]*\$/
 
-/** False for a schema that cannot be described, for example because a plugin attached an object that contains itself. */
-function needsNoContext(schema: Schema): boolean {
+/** False without a description, or if it contains an object that contains itself. */
+function needsNoContext(description: object | undefined): boolean {
 	try {
-		return isPlain(schema.describe())
+		return description !== undefined && isPlain(description)
 	} catch {
 		return false
 	}

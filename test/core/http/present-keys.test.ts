@@ -21,12 +21,16 @@ const many = joi.object({
 	j: joi.string(),
 })
 
-/** Returns the check for a value: its result, and the number of keys of its schema. */
+/** Returns the check for a value: its result, the number of keys of its schema, and its description as given and by joi. */
 function checksOf(schema: Schema) {
-	const check = byPresentKeys(schema, (one) => ({
-		keys: Object.keys((one.describe() as { keys?: object }).keys ?? {}).length,
-		run: (value: unknown) => one.validate(value, strict),
-	}))
+	const check = byPresentKeys(schema, (one, description) => {
+		const described = one.describe() as { keys?: object }
+		return {
+			keys: Object.keys(described.keys ?? {}).length,
+			descriptions: [description, described],
+			run: (value: unknown) => one.validate(value, strict),
+		}
+	})
 	return (value: unknown) => check(value)
 }
 
@@ -63,8 +67,11 @@ void t.test('accepts the same values, and reports the same errors', async (t) =>
 	]
 	for (const schema of pairs(many)) {
 		const check = checksOf(schema)
-		for (const value of values)
-			t.same(outcome(check(value).run(value)), outcome(schema.validate(value, strict)), JSON.stringify(value))
+		for (const value of values) {
+			const { run, descriptions } = check(value)
+			t.same(outcome(run(value)), outcome(schema.validate(value, strict)), JSON.stringify(value))
+			t.strictSame(descriptions[0], descriptions[1], 'the description is that of the schema')
+		}
 	}
 })
 
