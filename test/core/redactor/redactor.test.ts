@@ -508,9 +508,10 @@ void t.test('adversarial texts are searched fast: quadratic time would be minute
 		'',
 	)
 	const key = `${long.slice(0, 32 * 1024)}0123456789ABCDEF${long.slice(32 * 1024)}`
+	const viewOfKey = viewOf(key)
 	for (let start = 0; start <= 8; start++) {
 		const text = '0123456789ABCDEF'.slice(start, start + 8).repeat(32 * 1024)
-		t.equal(viewOf(key).text(text, 'event'), text, 'repeated parts of the key')
+		t.equal(viewOfKey.text(text, 'event'), text, 'repeated parts of the key')
 	}
 	const redactor = openRedactor()
 	const alike = 'a'.repeat(250)
