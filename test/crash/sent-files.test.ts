@@ -3,7 +3,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startDiscord } from '../support/discord.ts'
 import { png } from '../support/files.ts'
-import { makeHome, send } from '../support/gateway.ts'
+import { makeHome, send, startHere } from '../support/gateway.ts'
+import type { KillableGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { providersAt } from '../support/providers.ts'
@@ -125,7 +126,7 @@ void t.test(
 default_provider: held
 ${providersAt({ held: held.url })}`
 		const home = makeHome({ config }, t)
-		let gateway = await spawnGateway(home)
+		let gateway: KillableGateway = await spawnGateway(home)
 		t.teardown(() => gateway.kill())
 		await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })
 		const { body: started } = await send(`${gateway.url}/v1/agents/ada/runs`, 'POST', { body: { prompt: 'send it' } })
@@ -140,7 +141,7 @@ ${providersAt({ held: held.url })}`
 		}
 		await eventually(answerCalls, ({ files }) => files !== undefined)
 		await gateway.kill()
-		gateway = await spawnGateway(home)
+		gateway = await startHere(home)
 		const run = await eventually(answerCalls, ({ status }) => status === 'completed')
 		t.match(run, { answer: /here it is\.$/, files: { length: 1, 0: { name: 'numbers.csv', size: TEXT.length } } })
 		const bytes = await fetch(`${gateway.url}/v1/agents/ada/blobs/${run.files[0].blob}`)

@@ -7,7 +7,7 @@ import { addressBook } from '../../../core/cli/address.ts'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { svcFor } from '../../support/cli.ts'
 import { testFolder } from '../../support/folder.ts'
-import { startGateway } from '../../support/gateway.ts'
+import { startGateway, startHere } from '../../support/gateway.ts'
 import { listenOnLoopback } from '../../support/loopback.ts'
 import { spawnGateway } from '../../support/process.ts'
 
@@ -53,7 +53,7 @@ void t.test('without SVC_HOME, svc uses the default address', async (t) => {
 })
 
 void t.test('svc finds the gateway again once it runs', async (t) => {
-	const again = await spawnGateway(home)
+	const again = await startHere(home)
 	t.teardown(() => again.kill())
 	t.match((await svc(['agents'])).stdout, 'ada')
 })
