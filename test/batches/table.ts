@@ -28,7 +28,6 @@ const named = {
 	'spec-r': ['test/spec/[r-z]*.test.ts'],
 	'spec-a': ['test/spec/[a-q]*.test.ts'],
 	browser: ['test/browser/**/*.test.ts'],
-	memory: ['test/plugins/{memory,skills,vault}/**/*.test.ts'],
 	docs: ['test/docs/**/*.test.ts', 'test/{compatibility,release}/**/*.test.ts'],
 	sandbox: ['test/sandbox/**/*.test.ts'],
 }
