@@ -8,9 +8,10 @@ import { takeFreshRun } from './begin.ts'
 import type { RunSettings } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { execute } from './executor.ts'
-import { aboutJob, jobOf } from './records.ts'
+import { aboutJob, bodyOf } from './records.ts'
 import type { JobBody, RunRef } from './records.ts'
 import { isHeld, untilFree } from './run-lock.ts'
+import { callerOf, waitingByCaller } from './waiting-by-caller.ts'
 
 /** Delay before the retry of a run whose log or record could not be written. */
 const RETRY_MS = 5_000
@@ -36,22 +37,24 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
  * Executes a run that was just created, once its agent has a place. This saves the three writes of a job: if this process ends
  * first, the next start creates the job from the conversation queue.
  */
-export function executeNow(ctx: Context<RunSettings>, run: RunRef, attempt = 1): void {
+export function executeNow(ctx: Context<RunSettings>, run: RunRef): void {
 	// Not the whole record: it may be large, and thousands of runs may wait.
-	const { run_id, agent_uid, agent, trigger } = run
-	const ref: RunRef = { run_id, agent_uid, agent, trigger }
+	executeBody(ctx, bodyOf(run), 1)
+}
+
+function executeBody(ctx: Context<RunSettings>, body: JobBody, attempt: number): void {
 	const claim: Claim = {
 		begin: () => attempt,
 		done() {},
 		release(delayMs) {
 			// The next instance claims it.
-			if (delayMs === undefined) enqueue(ctx, jobOf(ref, newId()))
+			if (delayMs === undefined) enqueue(ctx, { id: `${body.run_id}:${newId()}`, body: { ...body } })
 			// A job could not be stored on a full disk either.
-			else setTimeout(() => executeNow(ctx, ref, attempt + 1), delayMs).unref()
+			else setTimeout(() => executeBody(ctx, body, attempt + 1), delayMs).unref()
 		},
 	}
 	// The run outlives its cause, such as a request.
-	withoutContext(() => void executeInTurn(ctx, { run_id, uid: agent_uid, agent, trigger }, claim))
+	withoutContext(() => void executeInTurn(ctx, body, claim))
 }
 
 function executeJob(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
@@ -75,17 +78,21 @@ interface Claim {
 
 async function executeInTurn(
 	ctx: Context<RunSettings>,
-	{ run_id, uid, agent, trigger }: JobBody,
+	{ run_id, uid, agent, trigger, caller = callerOf({ agent_uid: uid }) }: JobBody,
 	claim: Claim,
 ): Promise<void> {
 	const priority = isBackground(trigger) ? 'background' : undefined
+	const waiting = waitingByCaller(ctx.pool)
 	let leave: (() => void) | undefined
 	try {
 		// After a reload, a run in progress has a second job. It must not occupy a place while the first one executes.
 		do {
 			leave?.()
 			if (isHeld(run_id)) await untilFree(run_id, ctx.signal)
-			leave = await ctx.pool.places.acquire({ signal: ctx.signal, owner: uid, priority })
+			waiting.add(caller)
+			leave = await ctx.pool.places
+				.acquire({ signal: ctx.signal, owner: uid, priority })
+				.finally(() => waiting.add(caller, -1))
 		} while (isHeld(run_id))
 	} catch {
 		// The next instance claims it.

@@ -354,7 +354,7 @@ export interface RunCensus {
 }
 
 export interface Runs {
-	/** Durable when it settles. Throws `queue_full` if too many runs of the conversation, the agent or all agents wait. */
+	/** Durable when it settles. Throws `queue_full` if too many runs of the conversation, the agent, the caller or all agents wait. */
 	start(agent: AgentRef, request: StartRequest): Promise<RunRecord>
 	/**
 	 * Sends a message in a conversation, by default the agent's current session, and follows its run: an answer to the open

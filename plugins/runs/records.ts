@@ -10,6 +10,7 @@ import type { RunInputs, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue, IndexEntry } from './keys.ts'
 import { isEnded } from './run-state.ts'
+import { callerOf } from './waiting-by-caller.ts'
 
 export type Ended = Pick<RunRecord, 'status'> &
 	Partial<Pick<RunRecord, 'answer' | 'tool_calls' | 'finish_reason' | 'error' | 'usage'>>
@@ -18,17 +19,23 @@ export type Ended = Pick<RunRecord, 'status'> &
 export function jobOf(run: RunRef, after?: string): Job {
 	// A resumed run gets a new job: the job that executed it until the pause may not be acknowledged yet.
 	const id = after === undefined ? run.run_id : `${run.run_id}:${after}`
+	return { id, body: { ...bodyOf(run) } }
+}
+
+export function bodyOf(run: RunRef): JobBody {
 	const { run_id, agent, agent_uid: uid, trigger } = run
-	return { id, body: { run_id, agent, uid, trigger } satisfies JobBody }
+	return { run_id, agent, uid, trigger, caller: callerOf(run) }
 }
 
 /** What is needed to execute a run. */
-export type RunRef = Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent' | 'trigger'>
+export type RunRef = Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent' | 'trigger' | 'actor'>
 
 export interface JobBody extends IndexEntry {
 	run_id: string
 	/** Absent in jobs of earlier versions. */
 	trigger?: string
+	/** As `callerOf` returns it. Absent in jobs of earlier versions. */
+	caller?: string
 }
 
 /** Fields for the log. */

@@ -41,7 +41,7 @@ export default defineSettings<RunSettings>({
 				1,
 				1_000_000,
 				10_000,
-				'Runs of all agents that may wait for a place on a thread; of webhook deliveries and heartbeats, three quarters.',
+				'Runs of all agents that may wait for a thread; of one caller, as many as are left, so at most half; of deliveries and heartbeats, three quarters.',
 			),
 			approval_ttl_s: count(
 				1,

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { deliver } from '../plugins/webhooks/sender.ts'
+import { addToken } from '../support/add.ts'
 import { startGateway } from '../support/gateway.ts'
-import type { TestGateway } from '../support/gateway.ts'
+import type { Reply, TestGateway } from '../support/gateway.ts'
 import { startManualModel } from '../support/manual-model.ts'
 import type { ManualModel } from '../support/manual-model.ts'
 import { providersAt } from '../support/providers.ts'
@@ -14,13 +15,14 @@ import { follow } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
 /** A gateway that executes two runs at a time, with a reserve of one. */
-async function start(t: Test, more = ''): Promise<{ gateway: TestGateway; model: ManualModel }> {
+async function start(t: Test, { runs = '', more = '' } = {}): Promise<{ gateway: TestGateway; model: ManualModel }> {
 	const model = await startManualModel()
 	const gateway = await startGateway({
 		config: `server:
   shutdown_grace_s: 0
 workers: {threads: 1, runs_per_thread: 2}
 ${providersAt({ held: model.url })}plugins: {openai-api: true}
+runs: {${runs}}
 ${more}`,
 	})
 	t.teardown(async () => {
@@ -67,7 +69,7 @@ async function reload(gateway: TestGateway): Promise<void> {
 	const generation = async (): Promise<number> => (await gateway.request('GET', '/v1/health')).body.generation
 	const before = await generation()
 	const file = join(gateway.home, 'config/gateway.yaml')
-	writeFileSync(file, `${readFileSync(file, 'utf8')}\nruns: {max_waiting: 50}\n`)
+	writeFileSync(file, readFileSync(file, 'utf8').replace('runs: {', 'runs: {max_waiting: 50, '))
 	await eventually(async () => (await generation()) > before)
 }
 
@@ -140,14 +142,18 @@ void t.test(
 	},
 )
 
-void t.test('the waiting runs of one agent and of all agents are limited', async (t) => {
-	const { gateway, model } = await start(t, 'runs: {max_waiting_per_agent: 2, max_waiting_total: 3}\n')
+void t.test('the waiting runs of one agent, of one caller and of all agents are limited', async (t) => {
+	const { gateway, model } = await start(t, { runs: 'max_waiting_per_agent: 2, max_waiting_total: 5' })
 	for (const name of ['ada', 'bob', 'cleo']) await follow(t, gateway, name)
 	const replies = await startInOrder(gateway, 'ada', 'a1', 'a2')
 	await Promise.all([model.called('a1'), model.called('a2')])
 	replies.push(...(await startInOrder(gateway, 'ada', 'a3', 'a4')))
 	await waitForPlace(gateway, 2)
-	const startRun = (name: string) => gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt: 'more' } })
+	const startRun = (name: string, token?: string) =>
+		gateway.request('POST', `/v1/agents/${name}/runs`, {
+			body: { prompt: 'more', conversation: `of ${token}` },
+			...(token !== undefined && { token }),
+		})
 	assertError(t, await startRun('ada'), {
 		status: 429,
 		code: 'queue_full',
@@ -160,15 +166,62 @@ void t.test('the waiting runs of one agent and of all agents are limited', async
 	assertError(t, await startRun('cleo'), {
 		status: 429,
 		code: 'queue_full',
-		message: /3 runs of all agents wait for a thread already.*runs\.max_waiting_total/,
+		message: /3 runs of this caller wait for a thread already.*2 places are for others.*runs\.max_waiting_total/,
+	})
+	const [dan, eve, fay] = await Promise.all([1, 2, 3].map(async () => (await addToken(gateway, ['runs:write'])).token))
+	for (const [token, count] of [
+		[dan, 4],
+		[eve, 5],
+	] as const) {
+		t.equal((await startRun('cleo', token)).status, 200)
+		await waitForPlace(gateway, count)
+	}
+	assertError(t, await startRun('bob', fay), {
+		status: 429,
+		code: 'queue_full',
+		message: /5 runs of all agents wait for a thread already.*runs\.max_waiting_total/,
 	})
 	for (const prompt of ['a1', 'a2', 'b1', 'a3', 'a4', 'b2']) (await model.called(prompt)).answer('Done.')
 	await Promise.all(replies)
 	t.equal((await startRun('cleo')).status, 200, 'a place is free again')
 })
 
+void t.test('a token with many agents cannot take all places for waiting runs, also after a reload', async (t) => {
+	const { gateway, model } = await start(t, { runs: 'max_waiting_total: 6' })
+	const body = { scopes: ['agents:write', 'runs:write'], agents: ['flood-*'] }
+	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body })).body as { token: string }
+	const flood = async (name: string): Promise<Reply<unknown>> => {
+		await gateway.request('POST', '/v1/agents', { body: { name }, token })
+		return gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt: name }, token })
+	}
+	for (const name of ['flood-1', 'flood-2', 'flood-3']) {
+		t.equal((await flood(name)).status, 200)
+		await model.called(name)
+	}
+	for (const count of [1, 2, 3]) {
+		t.equal((await flood(`flood-waits-${count}`)).status, 200)
+		await waitForPlace(gateway, count)
+	}
+	const assertRefused = async (name: string): Promise<void> =>
+		assertError(t, await flood(name), {
+			status: 429,
+			code: 'queue_full',
+			message: /3 runs of this caller wait for a thread already.*3 places are for others/,
+		})
+	await assertRefused('flood-4')
+	await reload(gateway)
+	await waitForPlace(gateway, 3)
+	await assertRefused('flood-5')
+
+	await follow(t, gateway, 'ada')
+	const { body: hook } = await gateway.request('POST', '/v1/agents/ada/webhooks', { body: { slug: 'hook' } })
+	t.equal((await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'Hello.' } })).status, 200)
+	await waitForPlace(gateway, 4)
+	t.equal((await deliver(gateway, hook, {})).status, 200)
+})
+
 void t.test('agents.max_agents limits the number of agents', async (t) => {
-	const { gateway } = await start(t, 'agents: {max_agents: 2}\n')
+	const { gateway } = await start(t, { more: 'agents: {max_agents: 2}\n' })
 	const create = (name: string) => gateway.request('POST', '/v1/agents', { body: { name } })
 	t.strictSame([(await create('ada')).status, (await create('bob')).status], [201, 201])
 	assertError(t, await create('cleo'), {

@@ -1,7 +1,10 @@
 /** Limits of waiting runs, and how often they require reading the conversations of an agent. */
 import t from 'tap'
+import { causedBy } from '../../../core/util/context.ts'
+import type { Actor } from '../../../core/util/context.ts'
 import type { QueueLimitsDeps } from '../../../plugins/runs/queue-limits.ts'
 import { openQueueLimits } from '../../../plugins/runs/queue-limits.ts'
+import { callerOf, waitingByCaller } from '../../../plugins/runs/waiting-by-caller.ts'
 
 const byPerson = { trigger: 'api' }
 
@@ -18,7 +21,7 @@ function open(limit: number, conversations: number[], placeless = 0) {
 		pool: { places: { waiting: () => state.placeless } },
 		config: { max_waiting: 100, max_waiting_per_agent: limit, max_waiting_total: 1_000 },
 	} as unknown as QueueLimitsDeps
-	return { state, check: openQueueLimits(deps) }
+	return { state, check: openQueueLimits(deps), waiting: waitingByCaller(deps.pool) }
 }
 
 void t.test('runs that wait for a thread need one read until they can reach the limit', async (t) => {
@@ -64,4 +67,40 @@ void t.test('webhook deliveries and heartbeats leave a quarter of the limits to 
 		state.placeless = 750
 		await t.rejects(check('ada', 0, { trigger }), { code: 'queue_full', message: /^750 runs of all agents/ })
 	}
+})
+
+void t.test('a caller may have as many waiting runs as others have places left', async (t) => {
+	const { state, check, waiting } = open(10_000, [], 500)
+	const start = (id: string) => causedBy({ actor: { kind: 'token', id } }, () => check('ada', 0, byPerson))
+	waiting.add('token first', 500)
+	await t.rejects(start('first'), {
+		code: 'queue_full',
+		message: /^500 runs of this caller wait for a thread already, and the last 500 places are for others/,
+	})
+	waiting.add('token second', 249)
+	state.placeless = 749
+	await start('second')
+	waiting.add('token second')
+	state.placeless = 750
+	await t.rejects(start('second'), { code: 'queue_full' })
+	await start('third')
+	await check('bob', 0, byPerson)
+	waiting.add('token first', -251)
+	state.placeless = 499
+	await start('first')
+})
+
+void t.test('the caller of a run is whoever started it, or its agent', (t) => {
+	const of = (actor?: Actor, trigger = 'api') => callerOf({ actor, trigger, agent_uid: 'ada' })
+	t.equal(of({ kind: 'token', id: '1', label: 'bot' }), 'token 1')
+	t.equal(of({ kind: 'local' }), 'local ')
+	t.equal(of({ kind: 'channel', id: 'c', label: 'person' }, 'chat_a'), 'channel c')
+	for (const caller of [
+		of(),
+		of({ kind: 'agent', id: 'name' }),
+		of({ kind: 'gateway' }, 'heartbeat'),
+		of({ kind: 'webhook', id: 'slug' }, 'webhook'),
+	])
+		t.equal(caller, 'agent ada')
+	t.end()
 })
