@@ -2,8 +2,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { Request } from '@hapi/hapi'
 
-/** How much is read and dropped above the limit: a client reads the answer only once it has sent the rest. */
-const REST_BYTES = 16 * 1024 * 1024
+/**
+ * How much is read and dropped above the limit: hapi answers only then, and a client reads the answer only once it has sent the
+ * rest. Enough for the largest attachments of one message, as base64.
+ */
+const REST_BYTES = 56 * 1024 * 1024
 
 /** Must be called before hapi reads the body. The time is bounded by the `requestTimeout` of the listener. */
 export function answerOverlongBody(request: Request): void {
@@ -11,7 +14,7 @@ export function answerOverlongBody(request: Request): void {
 	const { req } = request.raw
 	const { maxBytes = 0, output } = route.settings.payload ?? {}
 	if (output !== 'data') return
-	// hapi answers without reading it, and Node would read all of it.
+	// hapi reads all of it before it answers.
 	if (Number(headers['content-length']) > maxBytes) return dropUpTo(maxBytes + REST_BYTES, req)
 	if (headers['transfer-encoding'] === undefined) return
 	let bytes = 0
