@@ -56,8 +56,22 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 				if (Date.now() >= until || deleted.has(channel_id)) return undefined
 				const found = now(channel_id)
 				if (found) return found
-				await waitForChange(channel_id, until)
+				await waitForChange(channel_id, until - Date.now())
 			}
+		},
+		/**
+		 * Waits before a retry. Ends early if the channel is connected with other settings, such as a new token, or was deleted.
+		 * Throws when the signal aborts.
+		 */
+		async pause(channel_id: string, ms: number, { channel }: ConnectedChannel): Promise<void> {
+			const until = performance.now() + ms
+			for (let left = ms; left > 0 && !deleted.has(channel_id); left = until - performance.now()) {
+				signal.throwIfAborted()
+				const found = now(channel_id)
+				if (found && found.channel !== channel) return
+				await waitForChange(channel_id, left)
+			}
+			signal.throwIfAborted()
 		},
 		/** Makes a call, within the limit of concurrent calls of the channel. Throws after 60 s; then the outcome is unknown. */
 		async call<T>(channel_id: string, make: () => Promise<T>): Promise<T> {
@@ -89,12 +103,12 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 		},
 	}
 
-	/** Waits until the channel is connected or deleted, until the time, or until the signal aborts. */
-	async function waitForChange(channel_id: string, until: number): Promise<void> {
+	/** Waits until the channel is connected or deleted, for at most `ms`, or until the signal aborts. */
+	async function waitForChange(channel_id: string, ms: number): Promise<void> {
 		const { promise, resolve } = Promise.withResolvers<void>()
 		const all = waiting.get(channel_id) ?? new Set()
 		waiting.set(channel_id, all.add(resolve))
-		const timer = setTimeout(resolve, Math.min(until - Date.now(), TIMER_LIMIT_MS)).unref()
+		const timer = setTimeout(resolve, Math.min(ms, TIMER_LIMIT_MS)).unref()
 		const removeListener = onAbort(signal, resolve)
 		await promise
 		clearTimeout(timer)

@@ -49,7 +49,7 @@ export async function transmitFile(deps: SendDeps, options: TransmitFileOptions)
 			if (code === 'refused' && platforms.hasEnded(channel_id, connected)) continue
 			if (code === 'format' || code === 'refused') return { status: 'refused', message }
 			isUnknown ||= code === undefined
-			await retries.wait(thrown)
+			await retries.wait(thrown, connected)
 		}
 	}
 

@@ -4,7 +4,6 @@
  * Each attempt is stored before it is made. If its outcome is unknown, the platform is searched for the message (`find`), or the
  * message is sent again with the same nonce.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { defined } from '../../../core/util/defined.ts'
 import type { ChatKind, ChatRef, Format, OutgoingMessage } from '../adapter.ts'
@@ -109,7 +108,7 @@ export async function transmit(deps: SendDeps, options: TransmitOptions): Promis
 				case undefined:
 					isUnknown = true
 			}
-			await retries.wait(thrown)
+			await retries.wait(thrown, connected)
 		}
 	}
 
@@ -188,7 +187,7 @@ export function adapterErrorOf(error: unknown, signal: AbortSignal): AdapterErro
 
 /** Retries of one message. `what`: names the content in the log. */
 export function openRetries(
-	{ ctx: { log, signal }, platforms }: Pick<SendDeps, 'ctx' | 'platforms'>,
+	{ ctx: { log }, platforms }: Pick<SendDeps, 'ctx' | 'platforms'>,
 	{ channel_id, until }: Pick<TransmitOptions, 'channel_id' | 'until'>,
 	what: string,
 ) {
@@ -197,8 +196,11 @@ export function openRetries(
 	let isReported = false
 	const message = {}
 	return {
-		/** Waits before a retry: for the time that the platform requested, or with exponential backoff. */
-		async wait(thrown: AdapterError): Promise<void> {
+		/**
+		 * Waits before a retry: for the time that the platform requested, or with exponential backoff. A new token is tried at
+		 * once.
+		 */
+		async wait(thrown: AdapterError, connected: ConnectedChannel): Promise<void> {
 			reason = thrown.message
 			let ms = delay
 			if (thrown.code === 'limited')
@@ -210,7 +212,7 @@ export function openRetries(
 				isReported = true
 				platforms.delayed(channel_id, message, reason)
 			}
-			await sleep(ms, undefined, { signal, ref: false })
+			await platforms.pause(channel_id, ms, connected)
 		},
 		/** The outcome of a message that was not sent before its deadline. */
 		late: (): { status: 'late'; message?: string } => ({ status: 'late', ...defined({ message: reason }) }),

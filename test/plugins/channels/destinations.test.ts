@@ -241,7 +241,7 @@ void t.test('an answer that a revoked token cannot send is sent with the next to
 	t.strictSame(await eventsAbout(run_id, 'message.undelivered'), [])
 })
 
-void t.test('a connected channel shows why messages are delayed', async (t) => {
+void t.test('a connected channel shows why messages are delayed, until it gets another token', async (t) => {
 	const it = await open(() => ({
 		name: '@limited',
 		send: async ({ text }: OutgoingMessage) => {
@@ -262,6 +262,16 @@ void t.test('a connected channel shows why messages are delayed', async (t) => {
 		found.filter(({ payload }) => payload.channel_id === it.channel),
 		[{ payload: { error: 'messages are delayed: too many messages' } }],
 	)
+
+	const secret = { name: 'OTHER_BOT', value: 'bot-without-limit', policy_label: 'channel' }
+	await request('POST', '/v1/vault/secrets', { body: secret })
+	await request('PATCH', `/v1/channels/${it.channel}`, { body: { bot_token_ref: secret.name } })
+	const sent = await eventually(
+		() => loop.sent.filter(({ token }) => token === secret.value),
+		(all) => all.length > 0,
+	)
+	t.match(sent, [{ text: 'It rains.' }], 'a new token is tried at once')
+	await eventually(read, ({ last_error }: Answer) => last_error === null)
 })
 
 void t.test('of two questions in a chat, a reply answers the latest', async (t) => {
