@@ -58,8 +58,9 @@ const RIFF: Readonly<Record<string, string>> = { WEBP: 'image/webp', WAVE: 'audi
 
 function mp4(bytes: Buffer, declared: string): string {
 	const brand = bytes.toString('latin1', 8, 12)
-	if (/^(heic|heix|mif1|msf1)$/.test(brand)) return 'image/heic'
-	if (brand === 'avif') return 'image/avif'
+	// Brands of single images and of image sequences.
+	if (/^(he[iv][cxms]|mif1|msf1)$/.test(brand)) return 'image/heic'
+	if (/^avi[fs]$/.test(brand)) return 'image/avif'
 	return /^M4[AB] $/.test(brand) || declared.startsWith('audio/') ? 'audio/mp4' : 'video/mp4'
 }
 
