@@ -21,6 +21,8 @@ const TOKEN_BYTES = 32
 const TOKEN_FORM = /^svc_[A-Za-z0-9_-]{43}$/
 /** Keeps it cheap to read all tokens. */
 const TOKEN_LIMIT = 10_000
+/** Creation reads all tokens only after this time, or at the limit. */
+const RECOUNT_MS = 3_600_000
 /** How long revoked and expired tokens are kept. */
 const KEEP_ENDED_DAYS = 90
 /** Ended tokens removed in one commit, which holds at most 100 writes. */
@@ -38,8 +40,12 @@ export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 		(await store.getShared<TokenRecord>(tokenKey(id)))?.value
 	const noneYet = async (): Promise<boolean> => (await store.get(bootstrapKey)) === undefined
 
+	/** Those of the last count, and all created since: concurrent creation apart, at least as many as there are. `at`: of the count. */
+	let counted = { tokens: TOKEN_LIMIT, at: 0 }
+
 	/** Only creation makes the table grow, so creation also removes tokens that ended long ago. */
 	const makeRoom = async (): Promise<void> => {
+		if (counted.tokens < TOKEN_LIMIT && counted.at > Date.now() - RECOUNT_MS) return void counted.tokens++
 		const outdated = Date.now() - KEEP_ENDED_DAYS * 86_400_000
 		const old: TokenRecord[] = []
 		let kept = 0
@@ -55,6 +61,7 @@ export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 		}
 		const swept = old.slice(0, SWEEP_LIMIT).flatMap(removal)
 		if (swept.length > 0) await store.commit(SCOPE, swept)
+		counted = { tokens: kept + 1, at: old.length > SWEEP_LIMIT ? 0 : Date.now() }
 	}
 
 	const write = async (record: TokenRecord, mustBeFirst: boolean): Promise<void> => {

@@ -24,6 +24,15 @@ void t.test('refuses the 10,001st token, until old ones have expired for long en
 	t.match(await tokens.create(forever), { token: /^svc_/ })
 })
 
+void t.test('creation reads all tokens once, and again at the limit', async (t) => {
+	const { store, tokens, lists } = service(t)
+	await seed(store, 9_997, null)
+	for (let created = 0; created < 3; created++) await tokens.create(forever)
+	t.equal(lists(), 1)
+	await t.rejects(tokens.create(forever), { code: 'conflict' })
+	t.equal(lists(), 2)
+})
+
 void t.test('removes tokens that ended more than 90 days ago, and nothing else', async (t) => {
 	const { store, tokens } = service(t)
 	await seed(store, 1, daysAgo(91))
@@ -148,12 +157,23 @@ void t.test('accepts ISO 8601 in its common forms, by default in UTC, and nothin
 	for (const text of bad) t.equal(instantOf(text), undefined, text)
 })
 
-function service(t: Test, emit?: () => Promise<void>): { store: Store; tokens: Tokens; events: NewEvent[] } {
+/** `lists`: how often the service has read all tokens. */
+function service(t: Test, emit?: () => Promise<void>) {
 	const engine = openMemory()
 	t.teardown(() => engine[Symbol.asyncDispose]())
 	const events: NewEvent[] = []
 	const record = async (event: NewEvent): Promise<void> => void events.push(event)
-	return { store: engine.store, tokens: tokensOf({ store: engine.store, emit: emit ?? record, log }), events }
+	let lists = 0
+	const { store } = engine
+	const counting: Store = {
+		...store,
+		list(prefix, options) {
+			lists++
+			return store.list(prefix, options)
+		},
+	}
+	const tokens: Tokens = tokensOf({ store: counting, emit: emit ?? record, log })
+	return { store, tokens, events, lists: () => lists }
 }
 
 function seededText(number: number): string {
