@@ -82,7 +82,7 @@ async function executeInTurn(
 	claim: Claim,
 ): Promise<void> {
 	const priority = isBackground(trigger) ? 'background' : undefined
-	const waiting = waitingByCaller(ctx.pool)
+	const waiting = waitingByCaller(ctx)
 	let leave: (() => void) | undefined
 	try {
 		// After a reload, a run in progress has a second job. It must not occupy a place while the first one executes.
@@ -92,7 +92,7 @@ async function executeInTurn(
 			waiting.add(caller)
 			leave = await ctx.pool.places
 				.acquire({ signal: ctx.signal, owner: uid, priority })
-				.finally(() => waiting.add(caller, -1))
+				.finally(() => waiting.remove(caller))
 		} while (isHeld(run_id))
 	} catch {
 		// The next instance claims it.

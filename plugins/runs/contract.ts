@@ -43,6 +43,8 @@ export interface RunRecord {
 	actor?: Actor
 	/** The caller toward whose daily limits the run counts. The runs that it starts count too. */
 	payer?: Payer
+	/** Of a run that another run started: the caller, as `callerOf` returns it, of the first one. Absent in records of version 0.2.0. */
+	caller?: string
 	/** The caller's `traceparent`, as in W3C Trace Context. */
 	traceparent?: string
 	prompt: string

@@ -11,7 +11,7 @@ import { callerOf, waitingByCaller } from './waiting-by-caller.ts'
 
 export interface QueueLimitsDeps extends Pick<Context<RunSettings>, 'store'> {
 	queue: Pick<Context['queue'], 'waiting'>
-	pool: { places: { waiting(owner?: string): number } }
+	pool: { places: { waiting(owner: string): number } }
 	config: Pick<RunSettings, 'max_waiting' | 'max_waiting_per_agent' | 'max_waiting_total'>
 }
 
@@ -60,18 +60,20 @@ export function openQueueLimits(deps: QueueLimitsDeps): QueueLimits {
 }
 
 /** Checks the limits of a conversation, of the caller and of all agents. */
-function checkOthers({ queue, pool, config }: QueueLimitsDeps, uid: string, ahead: number, trigger: string): void {
+function checkOthers(deps: QueueLimitsDeps, uid: string, ahead: number, trigger: string): void {
+	const { queue, config } = deps
 	if (ahead > config.max_waiting)
 		throw full(`${ahead - 1} runs wait in this conversation already; wait for one to end, or stop the agent`)
 	if (ahead > 0) return
 
-	const unplaced = queue.waiting() + pool.places.waiting()
+	const waiting = waitingByCaller(deps)
+	const unplaced = queue.waiting() + waiting.total
 	const left = Math.ceil(config.max_waiting_total * shareOf(trigger)) - unplaced
 	const remedy = 'try again later, or raise workers.runs_per_thread or runs.max_waiting_total'
 	if (left <= 0) throw full(`${unplaced} runs of all agents wait for a thread already; ${remedy}`)
 	// A caller may have as many as are left: alone half of the limit, and others always find places.
 	if (unplaced < left) return
-	const own = waitingByCaller(pool).of(callerOf({ actor: causeNow()?.actor, trigger, agent_uid: uid }))
+	const own = waiting.of(callerOf({ actor: causeNow()?.actor, trigger, agent_uid: uid }))
 	if (own < left) return
 	throw full(
 		`${own} runs of this caller wait for a thread already, and the last ${left} places are for others; ${remedy}`,

@@ -28,7 +28,7 @@ export function bodyOf(run: RunRef): JobBody {
 }
 
 /** What is needed to execute a run. */
-export type RunRef = Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent' | 'trigger' | 'actor'>
+export type RunRef = Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent' | 'trigger' | 'actor' | 'caller'>
 
 export interface JobBody extends IndexEntry {
 	run_id: string

@@ -20,6 +20,7 @@ import type { ConversationQueue } from './keys.ts'
 import { isNamed } from './named-conversation.ts'
 import type { QueueLimits } from './queue-limits.ts'
 import { readRun } from './records.ts'
+import { callerOf } from './waiting-by-caller.ts'
 
 export interface IdempotencyRecord {
 	run_id: string
@@ -67,6 +68,7 @@ export async function createRun(
 			// A run that another run started belongs to the same request.
 			...(parent ? originOf(parent.value) : requestOrigin()),
 			...(parent?.value.payer && { payer: parent.value.payer }),
+			...(parent && { caller: callerOf(parent.value) }),
 			...(adopted && { family: adopted.family }),
 		}
 		const ops: Op[] = [

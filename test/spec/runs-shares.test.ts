@@ -220,6 +220,33 @@ void t.test('a token with many agents cannot take all places for waiting runs, a
 	t.equal((await deliver(gateway, hook, {})).status, 200)
 })
 
+void t.test('waiting sub-agents of one token leave places to others', async (t) => {
+	const { gateway, model } = await start(t, { runs: 'max_waiting_total: 4' })
+	const { token } = await addToken(gateway, ['agents:write', 'runs:write'])
+	for (const name of ['flood', 'more']) await gateway.request('POST', '/v1/agents', { body: { name }, token })
+	const startRun = (name: string, prompt: string, by = {}) =>
+		gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt, conversation: prompt }, ...by })
+	t.equal((await startRun('flood', 'spawn', { token })).status, 200)
+	for (const n of [1, 2, 3, 4, 5, 6])
+		(await model.called('spawn', n)).callTool(
+			'subagent.spawn',
+			JSON.stringify({ prompt: `part ${n}`, wait: false }),
+			`call_${n}`,
+		)
+	await model.called('spawn', 7)
+	await waitForPlace(gateway, 5)
+	assertError(t, await startRun('more', 'more', { token }), {
+		status: 429,
+		code: 'queue_full',
+		message: /5 runs of this caller wait for a thread already, and the last 2 places are for others/,
+	})
+	await follow(t, gateway, 'ada')
+	t.equal((await startRun('ada', 'runs in the reserve')).status, 200)
+	await model.called('runs in the reserve')
+	t.equal((await startRun('ada', 'waits')).status, 200)
+	await waitForPlace(gateway, 6)
+})
+
 void t.test('agents.max_agents limits the number of agents', async (t) => {
 	const { gateway } = await start(t, { more: 'agents: {max_agents: 2}\n' })
 	const create = (name: string) => gateway.request('POST', '/v1/agents', { body: { name } })

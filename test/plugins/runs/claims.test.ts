@@ -18,6 +18,7 @@ function context(
 	const calls = { reads: 0, jobs: [] as unknown[], errors: 0 }
 	const ctx = {
 		pool: { places: { acquire } },
+		config: { max_waiting_total: 1_000 },
 		signal,
 		gateway: { state: () => 'ready' },
 		log: { error: () => void calls.errors++ },

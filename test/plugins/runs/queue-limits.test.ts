@@ -10,18 +10,18 @@ const byPerson = { trigger: 'api' }
 
 /** `conversations`: the number of runs of each; `placeless`: runs that wait for a thread. */
 function open(limit: number, conversations: number[], placeless = 0) {
-	const state = { conversations, placeless, reads: 0 }
+	const state = { conversations, placeless, queued: 0, reads: 0 }
 	const list = async function* (): AsyncGenerator<unknown> {
 		state.reads++
 		for (const length of state.conversations) yield { value: { runs: Array.from({ length }, String) } }
 	}
 	const deps = {
 		store: { list },
-		queue: { waiting: () => 0 },
+		queue: { waiting: () => state.queued },
 		pool: { places: { waiting: () => state.placeless } },
 		config: { max_waiting: 100, max_waiting_per_agent: limit, max_waiting_total: 1_000 },
 	} as unknown as QueueLimitsDeps
-	return { state, check: openQueueLimits(deps), waiting: waitingByCaller(deps.pool) }
+	return { state, check: openQueueLimits(deps), waiting: waitingByCaller(deps) }
 }
 
 void t.test('runs that wait for a thread need one read until they can reach the limit', async (t) => {
@@ -64,35 +64,47 @@ void t.test('webhook deliveries and heartbeats leave a quarter of the limits to 
 		state.placeless = 8
 		await t.rejects(check('ada', 0, { trigger }), { code: 'queue_full', message: /^8 runs of this agent/ })
 		await check('ada', 0, byPerson)
-		state.placeless = 750
+		state.queued = 750
 		await t.rejects(check('ada', 0, { trigger }), { code: 'queue_full', message: /^750 runs of all agents/ })
+		state.queued = 0
 	}
 })
 
 void t.test('a caller may have as many waiting runs as others have places left', async (t) => {
-	const { state, check, waiting } = open(10_000, [], 500)
+	const { check, waiting } = open(10_000, [])
 	const start = (id: string) => causedBy({ actor: { kind: 'token', id } }, () => check('ada', 0, byPerson))
-	waiting.add('token first', 500)
+	const hold = (id: string, count: number): void => {
+		for (let held = 0; held < count; held++) waiting.add(`token ${id}`)
+	}
+	hold('first', 500)
 	await t.rejects(start('first'), {
 		code: 'queue_full',
 		message: /^500 runs of this caller wait for a thread already, and the last 500 places are for others/,
 	})
-	waiting.add('token second', 249)
-	state.placeless = 749
+	hold('second', 249)
 	await start('second')
-	waiting.add('token second')
-	state.placeless = 750
+	hold('second', 1)
 	await t.rejects(start('second'), { code: 'queue_full' })
 	await start('third')
 	await check('bob', 0, byPerson)
-	waiting.add('token first', -251)
-	state.placeless = 499
+
+	// Sub-agents are not refused.
+	hold('first', 1_000)
+	t.equal(waiting.total, 750, 'no more than half of the limit counts')
+	await start('third')
+	for (let held = 1_500; held > 249; held--) waiting.remove('token first')
+	t.equal(waiting.total, 499)
 	await start('first')
 })
 
-void t.test('the caller of a run is whoever started it, or its agent', (t) => {
+void t.test('the caller of a run is whoever started it or its parent, or its agent', (t) => {
 	const of = (actor?: Actor, trigger = 'api') => callerOf({ actor, trigger, agent_uid: 'ada' })
 	t.equal(of({ kind: 'token', id: '1', label: 'bot' }), 'token 1')
+	t.equal(
+		callerOf({ caller: 'token 1', actor: { kind: 'agent', id: 'name' }, agent_uid: 'ada' }),
+		'token 1',
+		'a sub-agent',
+	)
 	t.equal(of({ kind: 'local' }), 'local ')
 	t.equal(of({ kind: 'channel', id: 'c', label: 'person' }, 'chat_a'), 'channel c')
 	for (const caller of [
