@@ -44,14 +44,15 @@ export default {
 				if (!(await context.gateway())) return []
 				const channels = await channelsOf(context)
 				const problems = channels.flatMap(({ id, type, connection, last_error }): Finding[] => {
+					const channel = `the channel ${id} (${platformOf(type)})`
+					const fix = `fix that; then check: svc channels show ${id}`
+					if (connection === 'connected' && last_error) return [warning(`${channel} has an error: ${last_error}`, fix)]
 					if (connection === 'connected' || connection === 'connecting') return []
-					const about = `the channel ${id} (${platformOf(type)}) is not connected`
+					const about = `${channel} is not connected`
 					if (connection === 'disabled')
 						return [warning(`${about}: no running plugin provides its type`, 'switch its plugin on in gateway.yaml')]
 					const found = connection === 'error' ? error : warning
-					return [
-						found(`${about}: ${last_error ?? 'no reason is known'}`, `fix that; then check: svc channels show ${id}`),
-					]
+					return [found(`${about}: ${last_error ?? 'no reason is known'}`, fix)]
 				})
 				return problems.length > 0 || channels.length === 0
 					? problems

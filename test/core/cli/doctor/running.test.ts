@@ -66,7 +66,7 @@ void t.test('the doctor uses SVC_TOKEN, and reports the checks that the token do
 })
 
 void t.test('faults of a running gateway', async (t) => {
-	const { home, config, models, telegram, start } = await healthy
+	const { home, config, models, telegram, channel, start } = await healthy
 	const gateway = await start()
 	t.teardown(() => gateway.stop())
 	await connected(home)
@@ -105,10 +105,21 @@ void t.test('faults of a running gateway', async (t) => {
 		t.match(await found('mcp.command'), [{ level: 'error', message: /needs the program no-such-program/ }])
 		await gateway.request('DELETE', `/v1/agents/ada/mcp/${body.id}`)
 	})
+	await t.test('a channel whose messages are delayed', async (t) => {
+		const limited = { error_code: 429, description: 'Too Many Requests', parameters: { retry_after: 3600 } }
+		telegram.fault('sendRichMessage', limited)
+		const chat = telegram.person(7, 'Mia')
+		const body = { agent_id: 'ada', channel_id: channel, external_chat_id: String(chat.id) }
+		t.equal((await gateway.request('POST', '/v1/channels/pair', { body })).status, 201)
+		await eventually(async () => (await found('channel.connection')).length > 0)
+		t.match(await found('channel.connection'), [
+			{ level: 'warning', message: /\(telegram\) has an error: messages are delayed: /, fix: /svc channels show/ },
+		])
+	})
 	await t.test('a channel that is not connected', async (t) => {
 		telegram.revoke()
 		telegram.cut()
-		await eventually(async () => (await found('channel.connection')).length > 0)
+		await eventually(async () => JSON.stringify(await found('channel.connection')).includes('is not connected'))
 		t.match(await found('channel.connection'), [
 			{ level: /error|warning/, message: /\(telegram\) is not connected: /, fix: /svc channels show/ },
 		])
