@@ -11,7 +11,7 @@ const DEPTH_LIMIT = 8
 /**
  * `limits.steps=20` → `{limits: {steps: 20}}`. A value that is valid JSON, such as a number, `true` or a list, is parsed; any
  * other is text. An empty value is null, which removes the key. A nested map starts as a copy of the one in the `present`
- * settings, and an empty value deletes its key there. Throws a usage error.
+ * settings, and an empty value or null deletes its key there. Throws a usage error.
  */
 export function settingsOf(assignments: readonly string[], example: string, present: Settings): Settings {
 	const settings: Settings = Object.create(null)
@@ -32,8 +32,9 @@ export function settingsOf(assignments: readonly string[], example: string, pres
 				throw new CliError('usage', `--set ${key}: ${part} is also set to a plain value; use one of the two`)
 			place = inner
 		}
-		if (value === '' && place !== settings) delete place[last]
-		else place[last] = valueOf(value)
+		const read = valueOf(value)
+		if (read === null && place !== settings) delete place[last]
+		else place[last] = read
 	}
 	return settings
 }

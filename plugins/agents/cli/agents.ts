@@ -29,7 +29,7 @@ const fieldOptions = {
 	'--persona <text>': 'its persona',
 	'--persona-file <file>': 'read the persona from a file; - means standard input',
 	'--set <key=value...>':
-		'set a key of its config, such as provider=openai or limits.steps=20; an empty value removes it',
+		'set a key of its config, such as provider=openai or limits.steps=20; an empty value or null removes it',
 } as const
 
 export default {

@@ -18,7 +18,7 @@ const settingOptions = {
 	'--allow <sender...>': 'ids of the users who may talk to the bot; default: everyone in a bound chat',
 	'--api-root <address>': "a server other than the platform's own",
 	'--set <key=value...>':
-		'a setting of the platform, such as port=7007 or nick.name=helper, as JSON or text; an empty value removes it',
+		'a setting of the platform, such as port=7007 or nick.name=helper, as JSON or text; an empty value or null removes it',
 }
 
 export default {
@@ -78,6 +78,7 @@ Examples:
 			async run(cli, { channel: wanted, ...options }: { channel: string } & ChannelOptions) {
 				const { secret } = options
 				if (secret !== undefined) mustBeName(secret)
+				configOf(options) // reports invalid options first
 				const { id, config: present } = await findChannel(cli.api, wanted)
 				const config = configOf(options, present)
 				await checkAgent(cli, config.agent_id)

@@ -185,8 +185,13 @@ void t.test('settings of a platform have their types, and are validated by its s
 		config: { ...config, port: 7008, nick: { name: 'helper' } },
 	})
 	t.strictSame((await update('nick={"visible": true}')).json().config.nick, { visible: true }, 'a map replaces it')
-	const updated = await update('bands=', 'nick.visible=', 'nick.name="7"')
+	const updated = await update('bands=null', 'nick.visible=null', 'nick.name="7"')
 	t.strictSame(updated.json().config, { port: 7008, nick: { name: '7' }, api_root: config.api_root })
+	t.match(
+		await svc(['channels', 'update', 'missing', '--set', 'nick']),
+		{ code: 2, stderr: /is not of that form/ },
+		'reported before the channel is looked up',
+	)
 	await svc(['channels', 'remove', 'radio', '-y'])
 
 	// Without the scope `*`, a caller may only use addresses of `allowed_api_roots`, whatever their scheme.
