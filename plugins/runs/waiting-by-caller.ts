@@ -4,7 +4,7 @@ import { Counts } from '../../core/util/counts.ts'
 import { isBackground } from './background.ts'
 import type { RunSettings } from './contract.ts'
 
-export class WaitingByCaller {
+class WaitingByCaller {
 	readonly #runs = new Counts()
 	readonly #most: number
 	#total = 0
