@@ -43,8 +43,13 @@ export abstract class Page extends PlainElement {
 		super.disconnectedCallback()
 	}
 
-	/** Reads the page's data. Called when the page opens, when the address has another id, and after changes. */
+	/** Reads the page's data. Called when the page opens, and when the address has another id. */
 	abstract enter(): Promise<void>
+
+	/** Reads the data again after a change. */
+	protected read(): Promise<void> {
+		return this.enter()
+	}
 
 	/** Shows the latest error, and the content. */
 	protected override render(): TemplateResult {
@@ -84,8 +89,32 @@ export abstract class Page extends PlainElement {
 		void this.attempt(async () => {
 			await change(method, path, body)
 			form?.reset()
-			await this.enter()
+			await this.read()
 		})
+	}
+
+	/**
+	 * A button that deletes something once the reader has confirmed it. `name`: for screen readers, if the label does not say what it
+	 * deletes. `done`: what follows; by default the page's data is read again.
+	 */
+	protected deleteButton(
+		label: string,
+		question: string,
+		path: string,
+		{ name, done = () => this.read() }: { name?: string; done?: () => unknown } = {},
+	): TemplateResult {
+		const remove = async (): Promise<void> => {
+			await change('DELETE', path)
+			await done()
+		}
+		return html`<button
+			type="button"
+			class="danger"
+			aria-label=${name ?? nothing}
+			@click=${() => confirm(question) && this.attempt(remove)}
+		>
+			${label}
+		</button>`
 	}
 }
 

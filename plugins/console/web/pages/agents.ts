@@ -104,8 +104,11 @@ class Agents extends Page {
 	}
 
 	#one(agent: Agent): TemplateResult {
+		const { name } = agent
+		const sure = `Delete ${name} with its conversations, memories, skills and settings? This cannot be undone.`
+		const done = () => (location.hash = '/agents')
 		return html`
-			${agentHead(agent.name, '')}
+			${agentHead(name, '')}
 			<form class="card" @submit=${this.#save}>
 				<label>Persona <textarea name="persona" rows="5" .value=${agent.persona ?? ''}></textarea></label>
 				<label
@@ -127,10 +130,10 @@ class Agents extends Page {
 				<div class="row">
 					<button class="primary">Save</button>
 					<span class="grow"></span>
-					<button type="button" class="danger" @click=${() => this.#remove(agent.name)}>Delete agent</button>
+					${this.deleteButton('Delete agent', sure, path`/v1/agents/${name}`, { done })}
 				</div>
 			</form>
-			${this.#skills ? this.#skillList(agent.name, this.#skills) : nothing}
+			${this.#skills ? this.#skillList(name, this.#skills) : nothing}
 		`
 	}
 
@@ -177,15 +180,6 @@ class Agents extends Page {
 			const saved = await change<Changed>('PATCH', path`/v1/agents/${agent.name}`, body)
 			await this.enter()
 			this.#saved = saved
-		})
-	}
-
-	#remove(name: string): void {
-		const sure = `Delete ${name} with its conversations, memories, skills and settings? This cannot be undone.`
-		if (!confirm(sure)) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/agents/${name}`)
-			location.hash = '/agents'
 		})
 	}
 }

@@ -69,9 +69,7 @@ class BackupList extends Page {
 							${left_out.length === 0 ? nothing : html`<p class="note lines">Not included: ${left_out.join('\n')}</p>`}
 						</td>
 						<td>
-							<button class="danger" aria-label="Delete the backup ${id}" @click=${() => this.#remove(id)}>
-								Delete
-							</button>
+							${this.deleteButton('Delete', `Delete the backup ${id}?`, path`/v1/backups/${id}`, { name: `Delete the backup ${id}` })}
 						</td>
 					</tr>`,
 			),
@@ -83,11 +81,6 @@ class BackupList extends Page {
 			await change('POST', '/v1/backups', {})
 			await this.enter()
 		})
-	}
-
-	#remove(id: string): void {
-		if (!confirm(`Delete the backup ${id}?`)) return
-		this.apply('DELETE', path`/v1/backups/${id}`)
 	}
 }
 

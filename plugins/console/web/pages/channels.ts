@@ -72,9 +72,7 @@ class Channels extends Page {
 												<td class="name">chat <code>${binding.external_chat_id}</code></td>
 												<td class="wide"><a href="#/agents/${binding.agent_id}">${binding.agent_id}</a></td>
 												<td>${when(binding.created_at)}</td>
-												<td>
-													<button class="danger" @click=${() => this.#unbind(channel, binding)}>Unpair</button>
-												</td>
+												<td>${this.#unpairButton(channel, binding)}</td>
 											</tr>`,
 									),
 								)
@@ -88,9 +86,9 @@ class Channels extends Page {
 		this.apply('POST', '/v1/channels/pair', { pairing_code: text('code').trim(), agent_id: text('agent') }, form)
 	}
 
-	#unbind({ id }: Channel, { binding_id, external_chat_id }: Binding): void {
-		if (!confirm(`Unpair the chat ${external_chat_id}?`)) return
-		this.apply('DELETE', path`/v1/channels/${id}/bindings/${binding_id}`)
+	#unpairButton({ id }: Channel, { binding_id, external_chat_id }: Binding): TemplateResult {
+		const question = `Unpair the chat ${external_chat_id}?`
+		return this.deleteButton('Unpair', question, path`/v1/channels/${id}/bindings/${binding_id}`)
 	}
 }
 

@@ -42,11 +42,11 @@ class McpPage extends Page {
 
 	async enter(): Promise<void> {
 		const query = { event_type: 'mcp.*', agent_id: this.agent }
-		await listen({ query, signal: this.signal, onEvent: () => void this.attempt(() => this.#read()) })
-		await this.#read()
+		await listen({ query, signal: this.signal, onEvent: () => void this.attempt(() => this.read()) })
+		await this.read()
 	}
 
-	async #read(): Promise<void> {
+	protected override async read(): Promise<void> {
 		const { signal } = this
 		const list = await get<{ id: string }[]>(path`/v1/agents/${this.agent}/mcp`, signal)
 		this.#servers = await Promise.all(
@@ -101,8 +101,8 @@ class McpPage extends Page {
 					</ul>
 				</details>
 				<div class="row">
-					<button @click=${() => this.#do('POST', server, '/restart')}>Restart</button>
-					<button class="danger" @click=${() => this.#do('DELETE', server)}>Remove</button>
+					<button @click=${() => this.#do(server, 'restart')}>Restart</button>
+					${this.deleteButton('Remove', `Remove the MCP server ${server.name}?`, path`/v1/agents/${this.agent}/mcp/${server.id}`)}
 				</div>
 			</article>`
 		})}`
@@ -115,7 +115,7 @@ class McpPage extends Page {
 			return html`<p>
 				Signed in at
 				${login.issuer}${login.scopes.length > 0 ? html`, for <code>${login.scopes.join(' ')}</code>` : nothing}.
-				<button @click=${() => this.#do('POST', server, '/logout')}>Sign out</button>
+				<button @click=${() => this.#do(server, 'logout')}>Sign out</button>
 			</p>`
 		if (now !== 'needs_login') return nothing
 		if (url === undefined) return html`<p><button class="primary" @click=${() => this.#signIn(id)}>Sign in</button></p>`
@@ -139,7 +139,7 @@ class McpPage extends Page {
 				const body = { digests: held.map(({ digest }) => digest) }
 				await change('POST', path`/v1/agents/${this.agent}/mcp/${id}/accept`, body)
 			} finally {
-				await this.#read()
+				await this.read()
 			}
 		})
 	}
@@ -150,19 +150,14 @@ class McpPage extends Page {
 		const isAddress = /^https?:/i.test(target)
 		const [command, ...args] = target.split(/\s+/)
 		const server = isAddress ? { transport: 'http', url: target } : { transport: 'stdio', command, args }
-		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/mcp`, { name: text('name').trim(), ...server })
-			form.reset()
-			await this.#read()
-		})
+		this.apply('POST', path`/v1/agents/${this.agent}/mcp`, { name: text('name').trim(), ...server }, form)
 	}
 
-	#do(method: 'POST' | 'DELETE', { id, name }: Server, what = ''): void {
-		if (method === 'DELETE' && !confirm(`Remove the MCP server ${name}?`)) return
+	#do({ id }: Server, what: 'restart' | 'logout'): void {
 		void this.attempt(async () => {
-			await change(method, path`/v1/agents/${this.agent}/mcp/${id}` + what)
+			await change('POST', path`/v1/agents/${this.agent}/mcp/${id}/${what}`)
 			this.#logins.delete(id)
-			await this.#read()
+			await this.read()
 		})
 	}
 }

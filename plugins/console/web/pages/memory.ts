@@ -1,6 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path } from '../api.ts'
+import { get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, loading, Page, submitted, table } from '../page.ts'
 import { agentHead } from './agent-head.ts'
@@ -82,15 +82,7 @@ class MemoryPage extends Page {
 						<td>
 							${memory.similarity === undefined ? when(memory.created_at) : `similarity ${memory.similarity.toFixed(2)}`}
 						</td>
-						<td>
-							<button
-								class="danger"
-								aria-label="Forget: ${memory.content.slice(0, 60)}"
-								@click=${() => this.#forget(memory.id)}
-							>
-								Forget
-							</button>
-						</td>
+						<td>${this.#forgetButton(memory)}</td>
 					</tr>`,
 			),
 		)}
@@ -148,12 +140,14 @@ class MemoryPage extends Page {
 		this.apply('POST', path`/v1/agents/${this.agent}/memory`, { content: text('content') }, form)
 	}
 
-	#forget(id: string): void {
-		if (!confirm('Forget this memory? This cannot be undone.')) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/agents/${this.agent}/memory/${id}`)
-			this.#found = this.#found?.filter((memory) => memory.id !== id)
-			await this.#read(null)
+	#forgetButton({ id, content }: Memory): TemplateResult {
+		const question = 'Forget this memory? This cannot be undone.'
+		return this.deleteButton('Forget', question, path`/v1/agents/${this.agent}/memory/${id}`, {
+			name: `Forget: ${content.slice(0, 60)}`,
+			done: () => {
+				this.#found = this.#found?.filter((memory) => memory.id !== id)
+				return this.#read(null)
+			},
 		})
 	}
 }

@@ -31,7 +31,7 @@ class RunPage extends Page {
 	#events: GatewayEvent[] = []
 	/** The answer that the model is writing. */
 	#live = ''
-	readonly #readSoon = throttle(READ_MS, () => this.attempt(() => this.#read()))
+	readonly #readSoon = throttle(READ_MS, () => this.attempt(() => this.read()))
 	#children: Child[] = []
 
 	async enter(): Promise<void> {
@@ -39,12 +39,12 @@ class RunPage extends Page {
 		this.#events = []
 		this.#children = []
 		this.#live = ''
-		await this.#read()
+		await this.read()
 		const query = { run_id: this.runId, last_event_id: '0' }
 		await listen({ query, signal: this.signal, onEvent: (event) => this.#onEvent(event) })
 	}
 
-	async #read(): Promise<void> {
+	protected override async read(): Promise<void> {
 		const { signal } = this
 		const [run, { steps }] = await Promise.all([
 			get<Run>(path`/v1/runs/${this.runId}`, signal),
@@ -90,7 +90,7 @@ class RunPage extends Page {
 				</details>
 			</div>
 			${run.error ? html`<p class="problem" role="alert"><b>${run.error.code}</b> ${run.error.message}</p>` : nothing}
-			${run.open_question ? questionCard(run, () => this.attempt(() => this.#read())) : nothing} ${this.#bars()}
+			${run.open_question ? questionCard(run, () => this.attempt(() => this.read())) : nothing} ${this.#bars()}
 			${
 				this.#children.length === 0
 					? nothing
@@ -148,10 +148,7 @@ class RunPage extends Page {
 	}
 
 	#stop(): void {
-		void this.attempt(async () => {
-			await change('POST', path`/v1/runs/${this.runId}/cancel`, {})
-			await this.#read()
-		})
+		this.apply('POST', path`/v1/runs/${this.runId}/cancel`, {})
 	}
 
 	#retry(): void {

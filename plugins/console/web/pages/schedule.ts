@@ -53,7 +53,7 @@ class Schedule extends Page {
 							<button @click=${() => this.apply('PATCH', this.#at(one), { paused: !one.paused })}>
 								${one.paused ? 'Resume' : 'Pause'}
 							</button>
-							<button class="danger" @click=${() => this.#remove(one)}>Delete</button>
+							${this.deleteButton('Delete', 'Delete this heartbeat?', this.#at(one))}
 						</td>
 					</tr>`,
 			),
@@ -66,10 +66,6 @@ class Schedule extends Page {
 		const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
 		const at = time.includes(' ') ? { cron: time, timezone } : { every: time }
 		this.apply('POST', path`/v1/agents/${this.agent}/heartbeats`, { ...at, prompt: text('prompt') }, form)
-	}
-
-	#remove(one: Heartbeat): void {
-		if (confirm('Delete this heartbeat?')) this.apply('DELETE', this.#at(one))
 	}
 
 	#at({ id }: Heartbeat): string {

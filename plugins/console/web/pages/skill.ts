@@ -1,6 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path } from '../api.ts'
+import { get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { loading, Page, status } from '../page.ts'
 import { markInvisible } from '../invisible.ts'
@@ -41,7 +41,8 @@ class SkillReview extends Page {
 		if (!review) return loading
 		const { digest, permissions } = review
 		const { primitives, hosts, secrets } = permissions
-		const approval = path`/v1/agents/${this.agent}/skills/${this.skill}/approve`
+		const at = path`/v1/agents/${this.agent}/skills/${this.skill}`
+		const done = () => (location.hash = path`/agents/${this.agent}`)
 		return html`
 			<h1>${review.name} ${status(review.status)}</h1>
 			<p>${markInvisible(review.description)}</p>
@@ -78,12 +79,12 @@ class SkillReview extends Page {
 			<div class="row">
 				${
 					review.status === 'quarantined'
-						? html`<button class="primary" @click=${() => this.apply('POST', approval, { digest })}>
+						? html`<button class="primary" @click=${() => this.apply('POST', `${at}/approve`, { digest })}>
 								Approve this text
 							</button>`
 						: nothing
 				}
-				<button class="danger" @click=${() => this.#remove()}>Remove</button>
+				${this.deleteButton('Remove', 'Remove this skill?', at, { done })}
 			</div>
 		`
 	}
@@ -106,14 +107,6 @@ class SkillReview extends Page {
 			const url = path`/v1/agents/${this.agent}/skills/${this.skill}/files?path=${name}`
 			const { text, base64 } = await get<{ text?: string; base64?: string }>(url, this.signal)
 			this.#texts.set(name, text ?? `Not a text. The bytes in base64:\n${base64 ?? ''}`)
-		})
-	}
-
-	#remove(): void {
-		if (!confirm('Remove this skill?')) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/agents/${this.agent}/skills/${this.skill}`)
-			location.hash = `/agents/${encodeURIComponent(this.agent)}`
 		})
 	}
 }

@@ -84,13 +84,7 @@ class Tokens extends Page {
 						<td>${limitsText(token)}</td>
 						<td>${token.expires_at === null ? 'never' : when(token.expires_at)}</td>
 						<td>${when(token.created_at)}</td>
-						<td>
-							${
-								token.status === 'active'
-									? html`<button class="danger" @click=${() => this.#revoke(token)}>Revoke</button>`
-									: nothing
-							}
-						</td>
+						<td>${token.status === 'active' ? this.#revokeButton(token) : nothing}</td>
 					</tr>`,
 			),
 		)
@@ -120,9 +114,9 @@ class Tokens extends Page {
 		})
 	}
 
-	#revoke({ id, label }: Token): void {
-		if (!confirm(`Revoke the token ${label ?? id}? Clients that use it are refused at once.`)) return
-		this.apply('DELETE', path`/v1/auth/tokens/${id}`)
+	#revokeButton({ id, label = id }: Token): TemplateResult {
+		const question = `Revoke the token ${label}? Clients that use it are refused at once.`
+		return this.deleteButton('Revoke', question, path`/v1/auth/tokens/${id}`)
 	}
 }
 

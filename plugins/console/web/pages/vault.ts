@@ -81,7 +81,9 @@ class Vault extends Page {
 							${others.map((name) => html`<option>${name}</option>`)}
 						</select>
 					</td>
-					<td><button class="danger" @click=${() => this.#remove(secret)}>Delete</button></td>
+					<td>
+						${this.deleteButton('Delete', `Delete the secret ${secret.name}? Agents and settings that use it will fail.`, path`/v1/vault/secrets/${secret.id}`)}
+					</td>
 				</tr>`
 			}),
 		)
@@ -98,11 +100,6 @@ class Vault extends Page {
 		field.value = ''
 		if (agent_id === '') return
 		this.apply('POST', '/v1/vault/grants', { agent_id, secret_id: id })
-	}
-
-	#remove({ id, name }: Secret): void {
-		if (!confirm(`Delete the secret ${name}? Agents and settings that use it will fail.`)) return
-		this.apply('DELETE', path`/v1/vault/secrets/${id}`)
 	}
 }
 

@@ -87,7 +87,7 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 					${this.#delivered(this.#deliveries.get(slug) ?? [])}
 					<div class="row">
 						<button @click=${() => this.#test(slug)}>Deliver a test</button>
-						<button class="danger" @click=${() => this.#remove(slug)}>Delete</button>
+						${this.#deleteButton(slug)}
 					</div>
 				</article>`,
 		)}`
@@ -126,13 +126,13 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 		this.apply('POST', path`/v1/agents/${this.agent}/webhooks/${slug}/test`, { payload: { event: 'test' } })
 	}
 
-	#remove(slug: string): void {
-		if (!confirm(`Delete the webhook ${slug}? Its address stops working.`)) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/agents/${this.agent}/webhooks/${slug}`)
+	#deleteButton(slug: string): TemplateResult {
+		const question = `Delete the webhook ${slug}? Its address stops working.`
+		const done = () => {
 			this.#created = undefined
-			await this.enter()
-		})
+			return this.enter()
+		}
+		return this.deleteButton('Delete', question, path`/v1/agents/${this.agent}/webhooks/${slug}`, { done })
 	}
 }
 
