@@ -49,17 +49,15 @@ class ContextView extends Page {
 				About ${count(tokens)} of ${count(budget)} tokens of a request to ${provider} (${model}).
 			</p>
 			${table(
-				[],
+				['', ''],
 				Object.entries(kinds).map(([kind, list]) => {
 					const sum = list.reduce((total, item) => total + item.tokens, 0)
 					const stubs = list.filter(({ shown }) => shown === 'stubs').length
-					return html`<tr>
-						<td>
-							${kind === 'turn' ? count(list.length) : nothing}
-							${names[kind as Item['kind']]}${stubs > 0 ? `, ${count(stubs)} of them shortened` : ''}
-						</td>
-						<td><meter min="0" max=${tokens} value=${sum} aria-label="Tokens of ${kind}"></meter> ${count(sum)}</td>
-					</tr>`
+					const name = names[kind as Item['kind']]
+					return [
+						`${kind === 'turn' ? `${count(list.length)} ` : ''}${name}${stubs > 0 ? `, ${count(stubs)} of them shortened` : ''}`,
+						html`<meter min="0" max=${tokens} value=${sum} aria-label="Tokens of ${kind}"></meter> ${count(sum)}`,
+					]
 				}),
 			)}
 			${

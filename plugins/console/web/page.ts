@@ -153,18 +153,36 @@ export function status(of: string): TemplateResult {
 
 export const loading = html`<p class="empty">Loading …</p>`
 
-/** A table that can be scrolled sideways. Without `headings` it has no header row. */
-export function table(headings: readonly string[], rows: readonly TemplateResult[]): TemplateResult {
+/** A heading, empty for none, and the class of its cells: `wide` takes the room that others leave, `name` breaks long words only. */
+type Column = string | readonly [heading: string, kind: 'wide' | 'name']
+
+/**
+ * A table that can be scrolled sideways; each row is a list of cells. `rows`: undefined until they have been read. `none`: what is
+ * shown instead if there are no rows.
+ */
+export function table(
+	columns: readonly Column[],
+	rows: readonly (readonly unknown[])[] | undefined,
+	none?: TemplateResult,
+): TemplateResult {
+	if (!rows) return loading
+	if (none && rows.length === 0) return none
+	const all = columns.map((column) => [column].flat())
 	const head = html`<thead>
 		<tr>
-			${headings.map((text) => html`<th>${text}</th>`)}
+			${all.map(([heading]) => html`<th>${heading}</th>`)}
 		</tr>
 	</thead>`
 	return html`<div class="scroll">
 		<table>
-			${headings.length > 0 ? head : nothing}
+			${all.some(([heading]) => heading) ? head : nothing}
 			<tbody>
-				${rows}
+				${rows.map(
+					(cells) =>
+						html`<tr>
+							${cells.map((cell, at) => html`<td class=${all[at]?.[1] ?? nothing}>${cell}</td>`)}
+						</tr>`,
+				)}
 			</tbody>
 		</table>
 	</div>`

@@ -85,15 +85,14 @@ class Agents extends Page {
 					: nothing
 			}
 			${table(
-				['Name', 'Created', ''],
-				found.slice(0, SHOWN).map(
-					({ name, created_at }) =>
-						html`<tr>
-							<td class="wide"><a href="#/agents/${name}">${name}</a></td>
-							<td>${when(created_at)}</td>
-							<td><a href="#/chat/${name}">Chat</a></td>
-						</tr>`,
-				),
+				[['Name', 'wide'], 'Created', ''],
+				found
+					.slice(0, SHOWN)
+					.map(({ name, created_at }) => [
+						html`<a href="#/agents/${name}">${name}</a>`,
+						when(created_at),
+						html`<a href="#/chat/${name}">Chat</a>`,
+					]),
 			)}
 		`
 	}
@@ -139,21 +138,15 @@ class Agents extends Page {
 
 	#skillList(agent: string, skills: Skill[]): TemplateResult {
 		return html`<h2>Skills</h2>
-			${
-				skills.length === 0
-					? empty('No skill yet. Install one:', html`<code>svc skills install ${agent} FOLDER</code>`)
-					: table(
-							[],
-							skills.map(
-								({ id, name, description, status: now }) =>
-									html`<tr>
-										<td>${status(now)}</td>
-										<td><a href="#/agents/${agent}/skills/${id}">${name}</a></td>
-										<td class="wide">${description}</td>
-									</tr>`,
-							),
-						)
-			}`
+			${table(
+				['', '', ['', 'wide']],
+				skills.map(({ id, name, description, status: now }) => [
+					status(now),
+					html`<a href="#/agents/${agent}/skills/${id}">${name}</a>`,
+					description,
+				]),
+				empty('No skill yet. Install one:', html`<code>svc skills install ${agent} FOLDER</code>`),
+			)}`
 	}
 
 	#create(event: SubmitEvent): void {

@@ -48,32 +48,26 @@ class BackupList extends Page {
 				</button>
 			</p>
 			${unreadable.map(({ file, message }) => html`<p class="problem"><code>${file}</code> ${message}</p>`)}
-			${backups.length === 0 ? empty('There is no backup yet.') : this.#table(backups.toReversed())}
+			${table(
+				['Taken', 'By', 'Size', 'Records', 'Version', ['File', 'wide'], ''],
+				backups.toReversed().map((backup) => this.#row(backup)),
+				empty('There is no backup yet.'),
+			)}
 		`
 	}
 
-	#table(backups: Backup[]): TemplateResult {
-		return table(
-			['Taken', 'By', 'Size', 'Records', 'Version', 'File', ''],
-			backups.map(
-				({ id, file, bytes, created_at, trigger, gateway_version, records, includes_key, left_out }) =>
-					html`<tr>
-						<td>${when(created_at)}</td>
-						<td>${trigger}</td>
-						<td>${size(bytes)}</td>
-						<td>${count(records)}</td>
-						<td>${gateway_version}</td>
-						<td class="wide">
-							<code>${file}</code>
-							${includes_key ? html`<span class="chip">contains the vault's key</span>` : nothing}
-							${left_out.length === 0 ? nothing : html`<p class="note lines">Not included: ${left_out.join('\n')}</p>`}
-						</td>
-						<td>
-							${this.deleteButton('Delete', `Delete the backup ${id}?`, path`/v1/backups/${id}`, { name: `Delete the backup ${id}` })}
-						</td>
-					</tr>`,
-			),
-		)
+	#row({ id, file, bytes, created_at, trigger, gateway_version, records, includes_key, left_out }: Backup): unknown[] {
+		const name = `Delete the backup ${id}`
+		return [
+			when(created_at),
+			trigger,
+			size(bytes),
+			count(records),
+			gateway_version,
+			html`<code>${file}</code> ${includes_key ? html`<span class="chip">contains the vault's key</span>` : nothing}
+				${left_out.length === 0 ? nothing : html`<p class="note lines">Not included: ${left_out.join('\n')}</p>`}`,
+			this.deleteButton('Delete', `${name}?`, path`/v1/backups/${id}`, { name }),
+		]
 	}
 
 	#take(): void {

@@ -61,22 +61,11 @@ class Channels extends Page {
 				html`<article class="card">
 					<h2>${names[channel.type] ?? channel.type} ${channel.bot ?? ''} ${status(channel.connection)}</h2>
 					${channel.last_error === null ? nothing : html`<p class="problem">${channel.last_error}</p>`}
-					${
-						channel.bindings.length === 0
-							? empty('No chat is paired yet.')
-							: table(
-									[],
-									channel.bindings.map(
-										(binding) =>
-											html`<tr>
-												<td class="name">chat <code>${binding.external_chat_id}</code></td>
-												<td class="wide"><a href="#/agents/${binding.agent_id}">${binding.agent_id}</a></td>
-												<td>${when(binding.created_at)}</td>
-												<td>${this.#unpairButton(channel, binding)}</td>
-											</tr>`,
-									),
-								)
-					}
+					${table(
+						[['', 'name'], ['', 'wide'], '', ''],
+						channel.bindings.map((binding) => this.#row(channel, binding)),
+						empty('No chat is paired yet.'),
+					)}
 				</article>`,
 		)}`
 	}
@@ -86,9 +75,14 @@ class Channels extends Page {
 		this.apply('POST', '/v1/channels/pair', { pairing_code: text('code').trim(), agent_id: text('agent') }, form)
 	}
 
-	#unpairButton({ id }: Channel, { binding_id, external_chat_id }: Binding): TemplateResult {
-		const question = `Unpair the chat ${external_chat_id}?`
-		return this.deleteButton('Unpair', question, path`/v1/channels/${id}/bindings/${binding_id}`)
+	#row({ id }: Channel, { binding_id, agent_id, external_chat_id, created_at }: Binding): unknown[] {
+		const at = path`/v1/channels/${id}/bindings/${binding_id}`
+		return [
+			html`chat <code>${external_chat_id}</code>`,
+			html`<a href="#/agents/${agent_id}">${agent_id}</a>`,
+			when(created_at),
+			this.deleteButton('Unpair', `Unpair the chat ${external_chat_id}?`, at),
+		]
 	}
 }
 

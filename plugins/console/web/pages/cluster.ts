@@ -39,17 +39,14 @@ class ClusterPage extends Page {
 				<h2>Gateways</h2>
 				${table(
 					['Gateway', 'State', 'Version', 'Reads formats up to', 'Threads', 'Runs'],
-					gateways.map(
-						({ name, version, format, works, threads, runs }) =>
-							html`<tr>
-								<td>${name}</td>
-								<td>${status(works ? 'working' : 'waiting')}</td>
-								<td>${version}</td>
-								<td>${format}</td>
-								<td>${threads}</td>
-								<td>${runs}</td>
-							</tr>`,
-					),
+					gateways.map(({ name, version, format, works, threads, runs }) => [
+						name,
+						status(works ? 'working' : 'waiting'),
+						version,
+						format,
+						threads,
+						runs,
+					]),
 				)}
 				<p class="note">
 					A waiting gateway lends its threads to the working one. The data has format ${data_format}.

@@ -87,22 +87,16 @@ class Configuration extends Page {
 	#changes({ warnings, changes }: Validation): TemplateResult {
 		const shown = (value: unknown): string => (value === undefined ? '–' : JSON.stringify(value))
 		return html`${warnings.map((line) => html`<p class="warning">${line}</p>`)}
-		${
-			changes.length === 0
-				? empty('This text changes no setting.')
-				: table(
-						['Setting', 'Current', 'New', ''],
-						changes.map(
-							({ path, before, after, needs_restart }) =>
-								html`<tr>
-									<td><code>${path}</code></td>
-									<td>${shown(before)}</td>
-									<td>${shown(after)}</td>
-									<td>${needs_restart ? 'at the next start' : nothing}</td>
-								</tr>`,
-						),
-					)
-		}`
+		${table(
+			['Setting', 'Current', 'New', ''],
+			changes.map(({ path, before, after, needs_restart }) => [
+				html`<code>${path}</code>`,
+				shown(before),
+				shown(after),
+				needs_restart ? 'at the next start' : nothing,
+			]),
+			empty('This text changes no setting.'),
+		)}`
 	}
 
 	#goTo(line: number): void {

@@ -198,22 +198,17 @@ class Home extends Page {
 		const total = ({ input_tokens, output_tokens }: UsageRow): number => input_tokens + output_tokens
 		const most = Math.max(1, ...rows.map(([, row]) => total(row)))
 		return table(
-			[what, 'Tokens', 'Runs', 'Failed', 'Median', 'Calls', 'Cost'],
-			rows.map(
-				([label, row]) =>
-					html`<tr>
-						<td class="name">${label}</td>
-						<td>
-							<meter min="0" max=${most} value=${total(row)} aria-label="Tokens of ${label}"></meter>
-							${count(total(row))}
-						</td>
-						<td>${count((row.runs?.completed ?? 0) + (row.runs?.failed ?? 0))}</td>
-						<td>${count(row.runs?.failed ?? 0)}</td>
-						<td>${seconds(row.runs?.p50_s ?? null)}</td>
-						<td>${count(row.calls)}</td>
-						<td>${cost(row.cost)}</td>
-					</tr>`,
-			),
+			[[what, 'name'], 'Tokens', 'Runs', 'Failed', 'Median', 'Calls', 'Cost'],
+			rows.map(([label, row]) => [
+				label,
+				html`<meter min="0" max=${most} value=${total(row)} aria-label="Tokens of ${label}"></meter>
+					${count(total(row))}`,
+				count((row.runs?.completed ?? 0) + (row.runs?.failed ?? 0)),
+				count(row.runs?.failed ?? 0),
+				seconds(row.runs?.p50_s ?? null),
+				count(row.calls),
+				cost(row.cost),
+			]),
 		)
 	}
 }

@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, loading, Page, submitted, table } from '../page.ts'
+import { empty, Page, submitted, table } from '../page.ts'
 import { agentHead } from './agent-head.ts'
 
 interface Memory {
@@ -68,23 +68,16 @@ class MemoryPage extends Page {
 
 	#list(): TemplateResult {
 		const list = this.#found ?? this.#memories
-		if (!list) return loading
-		if (list.length === 0)
+		if (list?.length === 0)
 			return empty(this.#found ? 'Nothing was found.' : 'The agent has no memories yet. Store one below.')
 		return html`${table(
-			[],
-			list.map(
-				(memory) =>
-					html`<tr>
-						<td class="wide lines">
-							${memory.content} ${memory.tags?.map((tag) => html`<span class="chip">${tag}</span>`)}
-						</td>
-						<td>
-							${memory.similarity === undefined ? when(memory.created_at) : `similarity ${memory.similarity.toFixed(2)}`}
-						</td>
-						<td>${this.#forgetButton(memory)}</td>
-					</tr>`,
-			),
+			[['', 'wide'], '', ''],
+			list?.map((memory) => [
+				html`<span class="lines">${memory.content}</span>
+					${memory.tags?.map((tag) => html`<span class="chip">${tag}</span>`)}`,
+				memory.similarity === undefined ? when(memory.created_at) : `similarity ${memory.similarity.toFixed(2)}`,
+				this.#forgetButton(memory),
+			]),
 		)}
 		${
 			this.#found
@@ -98,26 +91,16 @@ class MemoryPage extends Page {
 	#history(): TemplateResult {
 		return table(
 			['Started', 'Status', 'Before', 'After', ''],
-			this.#compactions.map(
-				(one) =>
-					html`<tr>
-						<td>${when(one.started_at)}</td>
-						<td>${one.status}</td>
-						<td>${one.memories_before}</td>
-						<td>${one.memories_after ?? '–'}</td>
-						<td>
-							${
-								one.status === 'completed'
-									? html`<button
-											@click=${() => this.apply('POST', path`/v1/agents/${this.agent}/memory/compactions/${one.compaction_id}/undo`)}
-										>
-											Undo
-										</button>`
-									: nothing
-							}
-						</td>
-					</tr>`,
-			),
+			this.#compactions.map(({ compaction_id, started_at, status, memories_before, memories_after }) => {
+				const undo = path`/v1/agents/${this.agent}/memory/compactions/${compaction_id}/undo`
+				return [
+					when(started_at),
+					status,
+					memories_before,
+					memories_after ?? '–',
+					status === 'completed' ? html`<button @click=${() => this.apply('POST', undo)}>Undo</button>` : nothing,
+				]
+			}),
 		)
 	}
 

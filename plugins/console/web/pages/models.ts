@@ -4,7 +4,7 @@ import { presets } from '../../../shared/model-presets.ts'
 import type { Preset } from '../../../shared/model-presets.ts'
 import { change, get, path } from '../api.ts'
 import { duration } from '../format.ts'
-import { empty, loading, Page, table } from '../page.ts'
+import { empty, Page, table } from '../page.ts'
 
 interface Provider {
 	name: string
@@ -90,23 +90,17 @@ class Models extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#providers) return loading
-		if (this.#providers.length === 0) return empty('No provider is set up: the built-in offline model answers.')
 		return table(
-			['Name', 'Kind', 'Address', 'Model', 'Key', ''],
-			this.#providers.map(
-				(one) =>
-					html`<tr>
-						<td class="name">${one.name}</td>
-						<td>${one.kind}</td>
-						<td class="wide">${one.base_url ?? '–'}</td>
-						<td class="name">${one.model ?? '–'}</td>
-						<td>${one.key === 'vault' ? `vault: ${one.key_secret}` : one.key}</td>
-						<td>
-							${one.is_default ? html`<span class="status completed">default</span>` : one.fallback ? 'fallback' : nothing}
-						</td>
-					</tr>`,
-			),
+			[['Name', 'name'], 'Kind', ['Address', 'wide'], ['Model', 'name'], 'Key', ''],
+			this.#providers?.map((one) => [
+				one.name,
+				one.kind,
+				one.base_url ?? '–',
+				one.model ?? '–',
+				one.key === 'vault' ? `vault: ${one.key_secret}` : one.key,
+				one.is_default ? html`<span class="status completed">default</span>` : one.fallback ? 'fallback' : nothing,
+			]),
+			empty('No provider is set up: the built-in offline model answers.'),
 		)
 	}
 

@@ -41,26 +41,24 @@ class Plugins extends Page {
 				Switch them on and off, and change their settings, in the <a href="#/config">configuration</a>.
 			</p>
 			${table(
-				['Plugin', 'State', 'Version', 'Started', 'Holds', ''],
+				['Plugin', ['State', 'wide'], 'Version', 'Started', ['Holds', 'wide'], ''],
 				this.#plugins.map((plugin) => this.#row(plugin)),
 			)}
 		`
 	}
 
-	#row(plugin: Plugin): TemplateResult {
+	#row(plugin: Plugin): unknown[] {
 		const { name, version, state, last_error, built_in, contract, since, generation } = plugin
-		return html`<tr>
-			<td>${name}${built_in ? nothing : html` <span class="chip">third party</span>`}</td>
-			<td class="wide">${status(state)}${last_error === null ? nothing : html`<p class="lines">${last_error}</p>`}</td>
-			<td>${version ?? '–'}${contract === null ? nothing : html` (contract ${contract})`}</td>
-			<td>${since === null ? '–' : html`${when(since)}, generation ${generation}`}</td>
-			<td class="wide">${this.#holdings(plugin)}</td>
-			<td>
-				<button aria-label="Reload ${name}" ?disabled=${this.busy !== ''} @click=${() => this.#reload(name)}>
-					${this.busy === name ? 'Reloading …' : 'Reload'}
-				</button>
-			</td>
-		</tr>`
+		return [
+			html`${name}${built_in ? nothing : html` <span class="chip">third party</span>`}`,
+			html`${status(state)}${last_error === null ? nothing : html`<p class="lines">${last_error}</p>`}`,
+			`${version ?? '–'}${contract === null ? '' : ` (contract ${contract})`}`,
+			since === null ? '–' : `${when(since)}, generation ${generation}`,
+			this.#holdings(plugin),
+			html`<button aria-label="Reload ${name}" ?disabled=${this.busy !== ''} @click=${() => this.#reload(name)}>
+				${this.busy === name ? 'Reloading …' : 'Reload'}
+			</button>`,
+		]
 	}
 
 	#holdings({ holds }: Plugin): unknown {

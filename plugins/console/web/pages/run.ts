@@ -114,20 +114,23 @@ class RunPage extends Page {
 		const whole = Math.max(1, ...this.#steps.map((step) => endOf(step) - begun))
 		return html`<h2>Calls</h2>
 			${table(
-				[],
+				[['', 'name'], ['', 'wide'], '', ''],
 				this.#steps.map((step) => {
 					const from = Date.parse(step.started_at) - begun
 					const width = Math.max(0.5, ((endOf(step) - begun - from) / whole) * 100)
-					return html`<tr class=${step.error ? 'bad' : step.kind}>
-						<td class="name">${step.kind === 'model' ? `${step.provider}/${step.model}` : step.name}</td>
-						<td class="wide">
-							<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-								<rect x=${(from / whole) * 100} y="1" width=${width} height="6"></rect>
-							</svg>
-						</td>
-						<td>${step.duration_ms === null ? '…' : duration(step.duration_ms)}</td>
-						<td>${step.usage ? tokens(step.usage) : nothing}</td>
-					</tr>`
+					return [
+						step.kind === 'model' ? `${step.provider}/${step.model}` : step.name,
+						html`<svg
+							class="bar ${step.error ? 'bad' : step.kind}"
+							viewBox="0 0 100 8"
+							preserveAspectRatio="none"
+							aria-hidden="true"
+						>
+							<rect x=${(from / whole) * 100} y="1" width=${width} height="6"></rect>
+						</svg>`,
+						step.duration_ms === null ? '…' : duration(step.duration_ms),
+						step.usage ? tokens(step.usage) : nothing,
+					]
 				}),
 			)}`
 	}

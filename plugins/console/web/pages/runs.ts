@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { agentNames, change, get, path } from '../api.ts'
 import { excerpt, runTime, tokens, when } from '../format.ts'
-import { choice, empty, loading, Page, throttle, status, table } from '../page.ts'
+import { choice, empty, Page, throttle, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, RunStatus } from '../types.ts'
 import { isRetryable } from './run.ts'
@@ -127,26 +127,20 @@ class Runs extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#runs) return loading
-		if (this.#runs.length === 0 && this.#next === null)
-			return empty('No runs match.', html`<a href="#/chat">Talk to an agent</a> to start one.`)
+		const none = empty('No runs match.', html`<a href="#/chat">Talk to an agent</a> to start one.`)
 		return html`${table(
-			['Status', 'Agent', 'Prompt', 'Started by', 'Started', 'Took', 'Tokens'],
-			this.#runs.map(
-				(run) =>
-					html`<tr>
-						<td>${status(run.status)}</td>
-						<td class="name">${run.agent}</td>
-						<td class="wide">
-							<a href="#/runs/${run.run_id}">${excerpt(run.prompt) || '(no text)'}</a>
-							${run.error ? html`<div class="note">${excerpt(run.error.message)}</div>` : nothing}
-						</td>
-						<td>${run.trigger}</td>
-						<td>${when(run.created_at)}</td>
-						<td>${runTime(run) ?? '–'}</td>
-						<td>${tokens(run.usage)}</td>
-					</tr>`,
-			),
+			['Status', ['Agent', 'name'], ['Prompt', 'wide'], 'Started by', 'Started', 'Took', 'Tokens'],
+			this.#runs?.map((run) => [
+				status(run.status),
+				run.agent,
+				html`<a href="#/runs/${run.run_id}">${excerpt(run.prompt) || '(no text)'}</a>
+					${run.error ? html`<div class="note">${excerpt(run.error.message)}</div>` : nothing}`,
+				run.trigger,
+				when(run.created_at),
+				runTime(run) ?? '–',
+				tokens(run.usage),
+			]),
+			this.#next === null ? none : undefined,
 		)}
 		${
 			this.#next === null

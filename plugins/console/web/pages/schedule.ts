@@ -1,8 +1,8 @@
-import { html, nothing } from 'lit'
+import { html } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, loading, Page, submitted, table } from '../page.ts'
+import { empty, Page, submitted, table } from '../page.ts'
 import { agentHead } from './agent-head.ts'
 
 interface Heartbeat {
@@ -39,24 +39,21 @@ class Schedule extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#heartbeats) return loading
-		if (this.#heartbeats.length === 0) return empty('The agent has no schedule yet.')
 		return table(
-			['When', 'Prompt', 'Next', ''],
-			this.#heartbeats.map(
-				(one) =>
-					html`<tr>
-						<td>${one.cron ?? (one.every === null ? 'once' : `every ${one.every}`)} ${one.timezone ?? nothing}</td>
-						<td class="wide">${one.prompt}</td>
-						<td>${one.paused ? 'paused' : one.next_at === null ? '–' : when(one.next_at)}</td>
-						<td>
-							<button @click=${() => this.apply('PATCH', this.#at(one), { paused: !one.paused })}>
-								${one.paused ? 'Resume' : 'Pause'}
-							</button>
-							${this.deleteButton('Delete', 'Delete this heartbeat?', this.#at(one))}
-						</td>
-					</tr>`,
-			),
+			['When', ['Prompt', 'wide'], 'Next', ''],
+			this.#heartbeats?.map(({ id, cron, every, timezone, prompt, paused, next_at }) => {
+				const at = path`/v1/agents/${this.agent}/heartbeats/${id}`
+				return [
+					`${cron ?? (every === null ? 'once' : `every ${every}`)} ${timezone ?? ''}`,
+					prompt,
+					paused ? 'paused' : next_at === null ? '–' : when(next_at),
+					html`<button @click=${() => this.apply('PATCH', at, { paused: !paused })}>
+							${paused ? 'Resume' : 'Pause'}
+						</button>
+						${this.deleteButton('Delete', 'Delete this heartbeat?', at)}`,
+				]
+			}),
+			empty('The agent has no schedule yet.'),
 		)
 	}
 
@@ -66,10 +63,6 @@ class Schedule extends Page {
 		const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
 		const at = time.includes(' ') ? { cron: time, timezone } : { every: time }
 		this.apply('POST', path`/v1/agents/${this.agent}/heartbeats`, { ...at, prompt: text('prompt') }, form)
-	}
-
-	#at({ id }: Heartbeat): string {
-		return path`/v1/agents/${this.agent}/heartbeats/${id}`
 	}
 }
 

@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, loading, Page, status, submitted, table } from '../page.ts'
+import { empty, Page, status, submitted, table } from '../page.ts'
 
 interface Token {
 	id: string
@@ -70,23 +70,19 @@ class Tokens extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#tokens) return loading
-		if (this.#tokens.length === 0) return empty('No token yet.')
 		return table(
-			['Name', 'Status', 'Scopes', 'Agents', 'Limits', 'Expires', 'Created', ''],
-			this.#tokens.map(
-				(token) =>
-					html`<tr>
-						<td>${token.label ?? html`<code>${token.id.slice(-8)}</code>`}</td>
-						<td>${status(token.status)}</td>
-						<td class="wide">${token.scopes.join(' ')}</td>
-						<td>${token.agents?.join(' ') ?? 'all'}</td>
-						<td>${limitsText(token)}</td>
-						<td>${token.expires_at === null ? 'never' : when(token.expires_at)}</td>
-						<td>${when(token.created_at)}</td>
-						<td>${token.status === 'active' ? this.#revokeButton(token) : nothing}</td>
-					</tr>`,
-			),
+			['Name', 'Status', ['Scopes', 'wide'], 'Agents', 'Limits', 'Expires', 'Created', ''],
+			this.#tokens?.map((token) => [
+				token.label ?? html`<code>${token.id.slice(-8)}</code>`,
+				status(token.status),
+				token.scopes.join(' '),
+				token.agents?.join(' ') ?? 'all',
+				limitsText(token),
+				token.expires_at === null ? 'never' : when(token.expires_at),
+				when(token.created_at),
+				token.status === 'active' ? this.#revokeButton(token) : nothing,
+			]),
+			empty('No token yet.'),
 		)
 	}
 

@@ -20,10 +20,9 @@ interface Grant {
 
 /** The names of secrets, and the agents that may use them. */
 class Vault extends Page {
-	#secrets: Secret[] = []
+	#secrets: Secret[] | undefined
 	#grants: Grant[] = []
 	#agents: string[] = []
-	#isLoaded = false
 
 	async enter(): Promise<void> {
 		const { signal } = this
@@ -35,14 +34,13 @@ class Vault extends Page {
 		this.#secrets = secrets
 		this.#grants = grants
 		this.#agents = agents
-		this.#isLoaded = true
 	}
 
 	protected content(): TemplateResult {
-		if (!this.#isLoaded) return html`<h1>Vault</h1>`
+		if (!this.#secrets) return html`<h1>Vault</h1>`
 		return html`
 			<h1>Vault</h1>
-			${this.#secrets.length === 0 ? empty('No secret is stored yet.') : this.#table()}
+			${this.#table()}
 			<form class="card narrow" @submit=${this.#store}>
 				<h2>New secret</h2>
 				<label
@@ -56,37 +54,39 @@ class Vault extends Page {
 
 	#table(): TemplateResult {
 		return table(
-			['Secret', 'Stored', 'Agents that may use it', ''],
-			this.#secrets.map((secret) => {
-				const granted = this.#grants.filter((grant) => grant.secret_id === secret.id)
-				const others = this.#agents.filter((name) => !granted.some((grant) => grant.agent_id === name))
-				return html`<tr>
-					<td class="name">${secret.name}</td>
-					<td>${when(secret.created_at)}</td>
-					<td class="wide">
-						${granted.map(
-							(grant) =>
-								html`<span class="chip"
-									>${grant.agent_id}${grant.hosts ? ` (${grant.hosts.join(', ')})` : ''}${grant.reveal ? ' (reads the value)' : ''}
-									<button
-										aria-label="Revoke ${secret.name} from ${grant.agent_id}"
-										@click=${() => this.apply('DELETE', path`/v1/vault/grants/${grant.grant_id}`)}
-									>
-										×
-									</button></span
-								>`,
-						)}
-						<select aria-label="Grant ${secret.name} to" @change=${(event: Event) => this.#grant(secret, event)}>
-							<option value="">grant to …</option>
-							${others.map((name) => html`<option>${name}</option>`)}
-						</select>
-					</td>
-					<td>
-						${this.deleteButton('Delete', `Delete the secret ${secret.name}? Agents and settings that use it will fail.`, path`/v1/vault/secrets/${secret.id}`)}
-					</td>
-				</tr>`
+			[['Secret', 'name'], 'Stored', ['Agents that may use it', 'wide'], ''],
+			this.#secrets?.map((secret) => {
+				const question = `Delete the secret ${secret.name}? Agents and settings that use it will fail.`
+				return [
+					secret.name,
+					when(secret.created_at),
+					this.#granted(secret),
+					this.deleteButton('Delete', question, path`/v1/vault/secrets/${secret.id}`),
+				]
 			}),
+			empty('No secret is stored yet.'),
 		)
+	}
+
+	#granted(secret: Secret): TemplateResult {
+		const granted = this.#grants.filter((grant) => grant.secret_id === secret.id)
+		const others = this.#agents.filter((name) => !granted.some((grant) => grant.agent_id === name))
+		return html`${granted.map(
+				(grant) =>
+					html`<span class="chip"
+						>${grant.agent_id}${grant.hosts ? ` (${grant.hosts.join(', ')})` : ''}${grant.reveal ? ' (reads the value)' : ''}
+						<button
+							aria-label="Revoke ${secret.name} from ${grant.agent_id}"
+							@click=${() => this.apply('DELETE', path`/v1/vault/grants/${grant.grant_id}`)}
+						>
+							×
+						</button></span
+					>`,
+			)}
+			<select aria-label="Grant ${secret.name} to" @change=${(event: Event) => this.#grant(secret, event)}>
+				<option value="">grant to …</option>
+				${others.map((name) => html`<option>${name}</option>`)}
+			</select>`
 	}
 
 	#store(event: SubmitEvent): void {

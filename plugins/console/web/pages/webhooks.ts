@@ -96,16 +96,13 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 	#delivered(list: Delivery[]): unknown {
 		if (list.length === 0) return nothing
 		return table(
-			['Received', 'From', 'Status', ''],
-			list.map(
-				(one) =>
-					html`<tr>
-						<td>${when(one.received_at)}</td>
-						<td>${one.source_ip}</td>
-						<td class=${one.status_code < 300 ? 'good' : 'warning'}>${one.status_code}</td>
-						<td class="wide">${one.run_id === null ? one.error : html`<a href="#/runs/${one.run_id}">run</a>`}</td>
-					</tr>`,
-			),
+			['Received', 'From', 'Status', ['', 'wide']],
+			list.map(({ received_at, source_ip, status_code, run_id, error }) => [
+				when(received_at),
+				source_ip,
+				html`<span class=${status_code < 300 ? 'good' : 'warning'}>${status_code}</span>`,
+				run_id === null ? error : html`<a href="#/runs/${run_id}">run</a>`,
+			]),
 		)
 	}
 
