@@ -1,5 +1,6 @@
 import { html, nothing } from 'lit'
 import type { LitElement, PropertyValues, TemplateResult } from 'lit'
+import { keyed } from 'lit/directives/keyed.js'
 import { live } from 'lit/directives/live.js'
 import { agentNames, change, get, path, send } from '../api.ts'
 import { when } from '../format.ts'
@@ -166,7 +167,7 @@ class Chat extends Page {
 					({ role, content, timestamp, attachments = [] }) =>
 						html`<div class="said ${role}">
 							<span class="note">${role} · ${when(timestamp)}</span>${markdown(content)}
-							${attachments.map((file) => html`<svc-file .agent=${this.agent} .file=${file}></svc-file>`)}
+							${attachments.map((file) => keyed(file.blob, html`<svc-file .agent=${this.agent} .file=${file}></svc-file>`))}
 						</div>`,
 				)}
 				${this.#writing ? this.#exchange(this.#writing) : this.#failure()}

@@ -64,7 +64,7 @@ class Inbox extends Page {
 		await listen({ query: { event_type: CHANGES }, signal, onEvent: (event) => this.#onEvent(event) })
 		this.#agents = await agentNames(signal)
 		await this.#readRuns()
-		await this.#readChats()
+		await this.read()
 		this.#isLoaded = true
 		// Shows what has been read, since reading all agents takes a while on a slow connection.
 		this.requestUpdate()
@@ -85,7 +85,7 @@ class Inbox extends Page {
 
 	/** Also retries agents that could not be read. */
 	async #poll(): Promise<void> {
-		await this.#readChats()
+		await this.read()
 		if (this.#isLoaded && this.#changed.size > 0) await this.#readAgents()
 	}
 
@@ -128,21 +128,18 @@ class Inbox extends Page {
 		}
 	}
 
-	async #readChats(): Promise<void> {
+	/** Reads the chats that wait to be paired. */
+	protected override async read(): Promise<void> {
 		const waiting = await getIfThere<{ chats: WaitingChat[] }>('/v1/channels/waiting', this.signal)
 		this.#chats = waiting?.chats ?? []
 	}
 
 	#pair(event: SubmitEvent, { channel_id, external_chat_id, asked_by }: WaitingChat): void {
-		const agent_id = submitted(event).text('agent')
-		void this.attempt(async () => {
-			await change('POST', '/v1/channels/pair', {
-				channel_id,
-				external_chat_id,
-				agent_id,
-				...(asked_by !== null && { paired_by: asked_by }),
-			})
-			await this.#readChats()
+		this.apply('POST', '/v1/channels/pair', {
+			channel_id,
+			external_chat_id,
+			agent_id: submitted(event).text('agent'),
+			...(asked_by !== null && { paired_by: asked_by }),
 		})
 	}
 
