@@ -1,51 +1,17 @@
 /** Reads gateway.yaml and its state, and checks what a changed text would change. */
 import { isFault } from '../../core/errors.ts'
-import type { FieldError } from '../../core/errors.ts'
+import type { Fault } from '../../core/errors.ts'
 import { checkConfig } from '../../core/host/check-config.ts'
 import { configFile, isAppliedAtStart, readConfig, readText, withoutSecrets } from '../../core/host/config.ts'
 import type { Config, Environment } from '../../core/host/config.ts'
 import { digestOf, readRuntimeFile } from '../../core/process/runtime-file.ts'
 import { isObject } from '../../core/util/is-object.ts'
+import type { ConfigVerdict, FileView, SettingChange } from './contract.ts'
 import { hideValues } from './hidden-values.ts'
 
 export interface ConfigLocation {
 	home: string
 	env: Environment
-}
-
-/** `pending`: the gateway has not read the current file yet. */
-export type FileState = 'in_force' | 'refused' | 'pending'
-
-export interface FileView {
-	file: string
-	/** With placeholders for secrets. */
-	text: string
-	/** Of the whole text; a change must state it, so that it does not overwrite another change. */
-	digest: string
-	state: FileState
-	/** Why the file is refused. */
-	error: string | null
-	errors: FieldError[]
-}
-
-/** `before` and `after`: JSON values, absent if the setting is at its default or unknown. Secrets are hidden. */
-export interface SettingChange {
-	path: string
-	before?: unknown
-	after?: unknown
-	/** It takes effect only at the next start. */
-	needs_restart: boolean
-}
-
-export interface ConfigVerdict {
-	valid: boolean
-	/** All problems, one per line, with line and column. */
-	error: string | null
-	errors: FieldError[]
-	/** Valid settings that should be changed nevertheless. */
-	warnings: string[]
-	/** Empty for an invalid text. */
-	changes: SettingChange[]
 }
 
 /** Throws `config_invalid` if the file cannot be read as text. */
@@ -56,7 +22,8 @@ export function viewOf({ home, env }: ConfigLocation): FileView {
 	const { settings } = readRuntimeFile(home) ?? {}
 	const isRead = settings?.digest === digest
 	const error = isRead ? settings.refused : null
-	const errors = error === null ? [] : (problemsOf({ home, env }, text)?.errors ?? [])
+	const found = error === null ? undefined : readOrFault({ home, env, text, mustSay: true })
+	const errors = isFault(found) ? (found.errors ?? []) : []
 	const state = !isRead ? 'pending' : error === null ? 'in_force' : 'refused'
 	return { file, text: hideValues(text), digest, state, error, errors }
 }
@@ -73,10 +40,10 @@ export async function verdictOn(place: ConfigLocation, text: string): Promise<Co
 	}
 }
 
-function problemsOf(place: ConfigLocation, text: string): { errors?: FieldError[] | undefined } | undefined {
+/** The configuration, or the reason why it is invalid. */
+function readOrFault(request: Parameters<typeof readConfig>[0]): Config | Fault {
 	try {
-		readConfig({ ...place, text, mustSay: true })
-		return undefined
+		return readConfig(request)
 	} catch (error) {
 		if (isFault(error, 'config_invalid')) return error
 		throw error
@@ -85,7 +52,8 @@ function problemsOf(place: ConfigLocation, text: string): { errors?: FieldError[
 
 /** Compared with the current file, or with the defaults if that file is invalid. */
 function changesTo(place: ConfigLocation, config: Config): SettingChange[] {
-	const before = leavesOf(currentConfig(place))
+	const current = readOrFault(place)
+	const before = leavesOf(isFault(current) ? readConfig({ ...place, text: '# all defaults\n' }) : current)
 	const after = leavesOf(config)
 	return [...new Set([...before.keys(), ...after.keys()])].toSorted().flatMap((path) => {
 		const [old, now] = [before.get(path), after.get(path)]
@@ -100,15 +68,6 @@ function changesTo(place: ConfigLocation, config: Config): SettingChange[] {
 			},
 		]
 	})
-}
-
-function currentConfig(place: ConfigLocation): Config {
-	try {
-		return readConfig(place)
-	} catch (error) {
-		if (!isFault(error, 'config_invalid')) throw error
-		return readConfig({ ...place, text: '# all defaults\n' })
-	}
 }
 
 /** All settings below the sections, by path. A list is one setting. */

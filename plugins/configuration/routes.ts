@@ -14,8 +14,9 @@ import {
 } from '../../core/host/config.ts'
 import type { Context } from '../../core/plugin.ts'
 import { digestOf } from '../../core/process/runtime-file.ts'
+import type { FileView } from './contract.ts'
 import { verdictOn, viewOf } from './file.ts'
-import type { FileView, ConfigLocation } from './file.ts'
+import type { ConfigLocation } from './file.ts'
 import { restoreValues } from './hidden-values.ts'
 
 /** The limit of the file itself. */

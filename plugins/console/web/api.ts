@@ -1,4 +1,5 @@
 /** Requests to the gateway's public API, at the page's own origin. */
+import type { FieldError } from '../../../core/errors.ts'
 
 /** An error response of the gateway, or no response. */
 export class ApiError extends Error {
@@ -13,12 +14,6 @@ export class ApiError extends Error {
 		this.code = code ?? ''
 		this.errors = errors ?? []
 	}
-}
-
-export interface FieldError {
-	path: string
-	message: string
-	line?: number
 }
 
 const TOKEN = 'svc-token'

@@ -1,25 +1,9 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import type { FieldError } from '../../../../core/errors.ts'
+import type { ConfigVerdict, FileView } from '../../../configuration/contract.ts'
 import { change, get } from '../api.ts'
-import type { FieldError } from '../api.ts'
 import { empty, loading, Page, status, table } from '../page.ts'
-
-interface FileView {
-	file: string
-	text: string
-	digest: string
-	state: 'in_force' | 'refused' | 'pending'
-	error: string | null
-	errors: FieldError[]
-}
-
-interface Validation {
-	valid: boolean
-	error: string | null
-	errors: FieldError[]
-	warnings: string[]
-	changes: { path: string; before?: unknown; after?: unknown; needs_restart: boolean }[]
-}
 
 const stateLabels = { in_force: 'in force', refused: 'refused', pending: 'not read yet' }
 
@@ -27,7 +11,7 @@ const stateLabels = { in_force: 'in force', refused: 'refused', pending: 'not re
 class Configuration extends Page {
 	#file: FileView | undefined
 	#text = ''
-	#validation: Validation | undefined
+	#verdict: ConfigVerdict | undefined
 	#isSaved = false
 
 	async enter(): Promise<void> {
@@ -40,7 +24,7 @@ class Configuration extends Page {
 	protected content(): TemplateResult {
 		const file = this.#file
 		if (!file) return loading
-		const errors = this.#validation?.errors ?? file.errors
+		const errors = this.#verdict?.errors ?? file.errors
 		return html`
 			<h1>Configuration ${status(stateLabels[file.state])}</h1>
 			<p class="note">
@@ -48,7 +32,7 @@ class Configuration extends Page {
 				keep one
 			</p>
 			${
-				file.error !== null && !this.#validation
+				file.error !== null && !this.#verdict
 					? html`<p class="problem" role="alert">This file is refused, and the last good settings stay in force:</p>`
 					: nothing
 			}
@@ -67,7 +51,7 @@ class Configuration extends Page {
 				<button ?disabled=${this.#text === file.text} @click=${() => this.#reset(file)}>Discard changes</button>
 			</div>
 			${this.#isSaved ? html`<p class="good" role="status">Applied.</p>` : nothing}
-			${this.#validation?.valid ? this.#changes(this.#validation) : nothing}
+			${this.#verdict?.valid ? this.#changes(this.#verdict) : nothing}
 		`
 	}
 
@@ -84,7 +68,7 @@ class Configuration extends Page {
 		</ul>`
 	}
 
-	#changes({ warnings, changes }: Validation): TemplateResult {
+	#changes({ warnings, changes }: ConfigVerdict): TemplateResult {
 		const shown = (value: unknown): string => (value === undefined ? '–' : JSON.stringify(value))
 		return html`${warnings.map((line) => html`<p class="warning">${line}</p>`)}
 		${table(
@@ -116,24 +100,24 @@ class Configuration extends Page {
 
 	#reset({ text }: FileView): void {
 		this.#text = text
-		this.#validation = undefined
+		this.#verdict = undefined
 		this.requestUpdate()
 	}
 
 	#check(): void {
 		void this.attempt(async () => {
-			this.#validation = await change<Validation>('POST', '/v1/config/validate', { text: this.#text })
+			this.#verdict = await change<ConfigVerdict>('POST', '/v1/config/validate', { text: this.#text })
 		})
 	}
 
 	#apply({ digest }: FileView): void {
 		void this.attempt(async () => {
-			this.#validation = await change<Validation>('POST', '/v1/config/validate', { text: this.#text })
-			if (!this.#validation.valid) return
+			this.#verdict = await change<ConfigVerdict>('POST', '/v1/config/validate', { text: this.#text })
+			if (!this.#verdict.valid) return
 			const file = await change<FileView>('PUT', '/v1/config', { text: this.#text, digest })
 			this.#file = file
 			this.#text = file.text
-			this.#validation = undefined
+			this.#verdict = undefined
 			this.#isSaved = file.state === 'in_force'
 		})
 	}
