@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { REQUEST_ID } from '../../../core/http/request-id.ts'
 import { FORWARDED } from './proof.ts'
 
@@ -20,19 +21,12 @@ export interface ForwardedAs {
 	requestId: string
 }
 
-/** The parts of a request that forwarding needs. */
-interface Received {
-	rawHeaders: readonly string[]
-	method?: string | undefined
-	httpVersion?: string
-}
-
 /**
  * The forwarded headers of a request: name, value, name, value … as received, in their order and with duplicates, since the rule
  * for local callers depends on both (plugins/auth/local.ts).
  */
 export function forwardedHeaders(
-	{ rawHeaders, method = 'GET', httpVersion }: Received,
+	{ rawHeaders, method = 'GET', httpVersion }: Pick<IncomingMessage, 'rawHeaders' | 'method' | 'httpVersion'>,
 	{ kind, requestId, proof }: ForwardedAs & { proof: string },
 ): string[] {
 	const kept = passedHeaders(rawHeaders, [REQUEST_ID, ...(kind === 'probe' ? ['content-length'] : [])])

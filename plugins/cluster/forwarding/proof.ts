@@ -60,32 +60,23 @@ function macOf(key: KeyObject, signed: string, { address, method, target }: Sign
 	return createHmac('sha256', key).update(`forwarded\n${signed}\n${address}\n${method}\n${target}`).digest('base64url')
 }
 
-/** The used ones of a sender's numbers 1, 2, … They arrive out of order; a number far below the highest counts as used. */
+/** Below a sender's highest number minus this, a number counts as used: more than a gateway has open connections. */
+const REACH = 32_768
+
+/** The used ones of a sender's numbers 1, 2, …, which arrive out of order. */
 class Numbers {
-	/** One bit each, 4 KiB in all: more than a gateway has open connections. */
-	static readonly #REACH = 32_768
-	readonly #used = new Uint8Array(Numbers.#REACH / 8)
+	/** 1 for a used number, at its remainder. */
+	readonly #used = new Uint8Array(REACH)
 	#highest = 0
 
 	/** Marks a number as used. False if it was used before. */
 	use(number: number): boolean {
-		if (!(number > this.#highest - Numbers.#REACH)) return false
-		for (let passed = this.#highest + 1; passed <= Math.min(number, this.#highest + Numbers.#REACH); passed++)
-			this.#mark(passed, false)
+		if (!(number > this.#highest - REACH)) return false
+		for (let passed = this.#highest + 1; passed <= Math.min(number, this.#highest + REACH); passed++)
+			this.#used[passed % REACH] = 0
 		this.#highest = Math.max(this.#highest, number)
-		const [at, bit] = placeOf(number % Numbers.#REACH)
-		if (((this.#used[at] as number) & bit) !== 0) return false
-		this.#mark(number, true)
+		if (this.#used[number % REACH] === 1) return false
+		this.#used[number % REACH] = 1
 		return true
 	}
-
-	#mark(number: number, isUsed: boolean): void {
-		const [at, bit] = placeOf(number % Numbers.#REACH)
-		const before = this.#used[at] as number
-		this.#used[at] = isUsed ? before | bit : before & ~bit
-	}
-}
-
-function placeOf(slot: number): [at: number, bit: number] {
-	return [slot >> 3, 1 << (slot & 7)]
 }

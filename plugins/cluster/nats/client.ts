@@ -43,7 +43,6 @@ export interface Stored {
 	subject: string
 	seq: number
 	data: Buffer
-	header(name: string): string
 	/** Milliseconds since 1970, by the server's clock. */
 	time: number
 }
@@ -64,8 +63,8 @@ export interface Client {
 	api<T>(name: string, body?: unknown): Promise<Answer<T>>
 	/** The messages of one direct read, in the order of the stream. May come from a server that is behind the leader. */
 	direct(stream: string, body: Record<string, unknown>): Promise<Stored[]>
-	/** The last message of a subject, as the leader has it; undefined if there is none. */
-	last(stream: string, subject: string): Promise<Stored | undefined>
+	/** The last message of a subject with its headers as text, as the leader has it; undefined if there is none. */
+	last(stream: string, subject: string): Promise<(Stored & { headers: string }) | undefined>
 	/** Null while connected; otherwise the reason. */
 	trouble(): string | null
 	/** The server to which this client is connected. */
@@ -249,19 +248,9 @@ interface RawMessage {
 	time: string
 }
 
-function storedOf({ subject, seq, data = '', hdrs = '', time }: RawMessage): Stored {
-	const lines = Buffer.from(hdrs, 'base64').toString('utf8').split('\r\n')
-	return {
-		subject,
-		seq,
-		data: Buffer.from(data, 'base64'),
-		header: (name) =>
-			lines
-				.find((line) => line.startsWith(`${name}:`))
-				?.slice(name.length + 1)
-				.trim() ?? '',
-		time: Date.parse(time),
-	}
+function storedOf({ subject, seq, data = '', hdrs = '', time }: RawMessage): Stored & { headers: string } {
+	const headers = Buffer.from(hdrs, 'base64').toString('utf8')
+	return { subject, seq, data: Buffer.from(data, 'base64'), headers, time: Date.parse(time) }
 }
 
 /** A batch of answers ends with status 204; an empty result has status 404. */
@@ -301,7 +290,6 @@ function directOf(message: Msg): Stored {
 		subject: headers.get('Nats-Subject'),
 		seq: Number(headers.get('Nats-Sequence')),
 		data: Buffer.from(message.data),
-		header: (name) => headers.get(name),
 		time: Date.parse(headers.get('Nats-Time-Stamp')),
 	}
 }

@@ -112,7 +112,7 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 				if (error.err_code === WRONG_SEQUENCE) {
 					const found = await client.last(stream, subject)
 					// An earlier attempt succeeded, but its answer was lost.
-					if (found?.header('Svc-Write') === id) return found.seq
+					if (found?.headers.includes(id)) return found.seq
 					expect = found?.seq ?? 0
 					continue
 				}
