@@ -2,8 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RequestRoute, Server } from '@hapi/hapi'
 import type { GenerationView } from '../../../core/plugin.ts'
 import { about, tagOf } from './about.ts'
-import { errorSchema } from './errors.ts'
-import { sharedHeaders } from './headers.ts'
+import { errorSchema, sharedHeaders } from './errors.ts'
 import { operationOf } from './operation.ts'
 import type { Operation } from './operation.ts'
 import { templateOf } from './requests.ts'
@@ -113,4 +112,22 @@ function legacyServer(url: string | null): ServerObject {
 
 function byPath(a: RequestRoute, b: RequestRoute): number {
 	return a.path < b.path ? -1 : a.path > b.path ? 1 : a.method < b.method ? -1 : 1
+}
+
+/** Converts the document to YAML, path by path: as a whole it would block the event loop. */
+export async function yamlOf({ paths, components, ...head }: Document): Promise<string> {
+	const { stringify } = await import('yaml')
+	const write = (value: unknown): string => stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 })
+	const parts = [write(head)]
+	const section = async (name: string, entries: [string, unknown][], depth: string): Promise<void> => {
+		parts.push(`${depth.slice(2)}${name}:\n`)
+		for (const [key, value] of entries) {
+			parts.push(write({ [key]: value }).replaceAll(/^(?=.)/gm, depth))
+			await nextTurn()
+		}
+	}
+	await section('paths', Object.entries(paths), '  ')
+	parts.push('components:\n')
+	for (const [name, group] of Object.entries(components)) await section(name, Object.entries(group), '    ')
+	return parts.join('')
 }

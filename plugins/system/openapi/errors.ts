@@ -1,9 +1,8 @@
-/** The schema of errors, and the error responses. */
+/** The schema of errors, the error responses, and headers of all responses. */
 import { STATUS_CODES } from 'node:http'
 import { generalCodes } from '../../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../../core/errors.ts'
 import { exampleOf } from './examples.ts'
-import { errorHeader, everyHeader } from './headers.ts'
 import type { JsonSchema } from './json-schema.ts'
 import type { Schemas } from './schemas.ts'
 
@@ -100,6 +99,27 @@ export const meanings: Readonly<Record<number, Meaning>> = {
 
 /** Statuses that every changing operation may return. */
 export const ofWrites: readonly number[] = [503, 507]
+
+/** Headers of all responses. */
+export const everyHeader = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } }
+
+/** Headers that any error may have. */
+const errorHeader = { 'X-Hint': { $ref: '#/components/headers/Hint' } }
+
+export const sharedHeaders: Record<string, unknown> = {
+	RequestId: {
+		description:
+			'Identifies the request in the log: the `X-Request-Id` of the request (1 to 128 of A-Z a-z 0-9 . _ -), or a new id.',
+		schema: { type: 'string' },
+		example: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
+	},
+	Hint: {
+		description:
+			"Present if the message suggests another request: that request as JSON, with its `route` in this document, the values of the route's path parameters in `params`, and `request`, its text in the message.",
+		schema: { type: 'string', contentMediaType: 'application/json' },
+		example: '{"route":"GET /v1/agents/{name}/skills","params":{"name":"ada"},"request":"GET /v1/agents/ada/skills"}',
+	},
+}
 
 const OTHER = 'Any other error.'
 const headers: Record<number, Record<string, unknown>> = {

@@ -22,7 +22,7 @@ export function documentRoutes(server: Server, generation: GenerationView, ctx: 
 	})
 	const answerJson = once(async () => encoded(sourceOf(await json(), 'application/json')))
 	const answerYaml = once(async () => {
-		const { yamlOf } = await import('./yaml.ts')
+		const { yamlOf } = await import('./document.ts')
 		const yaml = await yamlOf(JSON.parse(await json()) as Document)
 		return encoded(sourceOf(yaml, 'application/yaml'))
 	})

@@ -1,9 +1,8 @@
 /** Converts joi schemas to JSON Schema 2020-12: joi's own translation, completed and corrected. */
 import type { ObjectSchema, Schema } from 'joi'
-import { rulesOf } from './dependencies.ts'
 import { isObject } from '../../../core/util/is-object.ts'
 import type { About, JsonSchema } from './json-schema.ts'
-import { correct, textRules } from './corrections.ts'
+import { correct, rulesOf, textRules } from './corrections.ts'
 
 /** Adds schemas with a joi `id()`, and named responses, to the components once. Everywhere else they are references. */
 export class Schemas {
