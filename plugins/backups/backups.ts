@@ -1,9 +1,9 @@
+import { Cron } from 'croner'
 import type { BackupInfo } from '../../core/backup/list.ts'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
 import type { Backups, BackupSettings } from './contract.ts'
-import { takeOnSchedule } from './schedule.ts'
 
 type BackupContext = Pick<
 	Context<BackupSettings>,
@@ -82,6 +82,25 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 	// `ctx.signal` has aborted before: a backup in progress stops and deletes its unfinished files.
 	ctx.defer(() => running?.catch(() => {}), 'backup in progress')
 	return { folder, create, list, remove: (id) => remove(id, 'request'), next: () => schedule.next() }
+}
+
+interface BackupSchedule {
+	/** ISO 8601; null without a schedule. */
+	next(): string | null
+	stop(): void
+}
+
+/**
+ * Calls `take` when a backup is due. Skips it if the previous one is still in progress. Backups that were due while no gateway
+ * ran are not taken later.
+ */
+export function takeOnSchedule(
+	{ schedule, timezone }: Pick<BackupSettings, 'schedule' | 'timezone'>,
+	take: () => Promise<void>,
+): BackupSchedule {
+	if (schedule === null) return { next: () => null, stop: () => {} }
+	const cron = new Cron(schedule, { ...(timezone !== null && { timezone }), unref: true, protect: true }, take)
+	return { next: () => cron.nextRun()?.toISOString() ?? null, stop: () => cron.stop() }
 }
 
 function isInFuture({ created_at }: BackupInfo): boolean {

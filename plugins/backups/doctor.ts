@@ -1,9 +1,9 @@
 /** The check of `svc doctor`: whether there is a recent backup. */
 import { stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { listBackups } from '../../core/backup/list.ts'
 import { NotChecked, note, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { DoctorFile, CheckContext } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -23,7 +23,7 @@ export default {
 						'the data is in a cluster (store.url), which backups of the gateway do not contain',
 						'copy it with the tools of NATS: nats stream backup',
 					)
-				const { backups, unreadable } = await listBackups(await folderOf(context))
+				const { backups, unreadable } = await listBackups(settings.folder)
 				const newest = Date.parse(backups.at(-1)?.created_at ?? '')
 				const bad = unreadable
 					.slice(0, 5)
@@ -62,10 +62,6 @@ export default {
 		},
 	],
 } satisfies DoctorFile
-
-async function folderOf({ home, config }: CheckContext): Promise<string> {
-	return resolve(home, (await config()).backups.folder)
-}
 
 /** The latest time at which the schedule required a backup that should exist already. */
 async function lastDue(schedule: string, timezone: string | null): Promise<number> {

@@ -11,6 +11,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import { tableOf } from '../../../core/cli/lists.ts'
 import { version } from '../../../core/version.ts'
 import { when } from '../../../core/cli/when.ts'
+import { sizeText } from '../../shared/size-text.ts'
 
 type ShownBackup = Omit<BackupInfo, 'origin'>
 
@@ -44,7 +45,7 @@ Examples:
 					style.fields([
 						['backup', one.id],
 						['file', one.file],
-						['size', bytesOf(one.bytes)],
+						['size', sizeText(one.bytes)],
 						['records', one.records],
 						['key of the vault', one.includes_key ? 'included' : 'not included'],
 					]),
@@ -64,7 +65,7 @@ Examples:
 						id: one.id,
 						made: when(one.created_at),
 						by: one.trigger,
-						size: bytesOf(one.bytes),
+						size: sizeText(one.bytes),
 						records: one.records,
 						version: one.gateway_version,
 						key: one.includes_key ? 'yes' : 'no',
@@ -91,7 +92,7 @@ Examples:
 					style.fields([
 						['backup', one.id],
 						['made', `${when(one.created_at)} by version ${style.plain(one.gateway_version)}`],
-						['size', bytesOf(one.bytes)],
+						['size', sizeText(one.bytes)],
 						['files', one.files],
 						['records', one.records],
 						['key of the vault', one.includes_key ? 'included' : 'not included'],
@@ -149,14 +150,6 @@ async function listOffline(cli: Cli): Promise<Listing> {
 	const folder = folderOf(cli)
 	const { backups, unreadable } = await listBackups(folder)
 	return { backups: backups.map(({ origin: _origin, ...one }) => one), unreadable, folder, next_at: null }
-}
-
-const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
-
-/** Such as `12.3 MiB`. */
-function bytesOf(count: number): string {
-	const power = Math.min(Math.floor(Math.log2(Math.max(count, 1)) / 10), units.length - 1)
-	return `${power === 0 ? count : (count / 1024 ** power).toFixed(1)} ${units[power]}`
 }
 
 function keyNote({ includes_key }: ShownBackup): string {

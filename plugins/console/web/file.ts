@@ -1,8 +1,8 @@
 /** A file of an agent: a button that saves it, and the picture itself if browsers can show it. */
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { sizeText } from '../../shared/size-text.ts'
 import { path, send } from './api.ts'
-import { size } from './format.ts'
 import { Page } from './page.ts'
 import type { StoredFile } from './types.ts'
 
@@ -11,7 +11,7 @@ const PICTURES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
 /** Larger pictures can only be saved. */
 const PICTURE_BYTES = 4 * 1024 * 1024
 
-/** Each file has its own element (see `keyed`), so that `file` never changes. */
+/** Each blob has its own element (see `keyed`), so that its picture is read once. */
 class FileView extends Page {
 	static override properties = { agent: { attribute: false }, file: { attribute: false } }
 	declare agent: string
@@ -19,18 +19,18 @@ class FileView extends Page {
 	#picture = ''
 
 	async enter(): Promise<void> {
-		const { media_type, size: bytes } = this.file
-		if (PICTURES.has(media_type) && bytes <= PICTURE_BYTES) this.#picture = await dataUrl(await this.#bytes())
+		const { media_type, size } = this.file
+		if (PICTURES.has(media_type) && size <= PICTURE_BYTES) this.#picture = await dataUrl(await this.#bytes())
 	}
 
 	protected content(): TemplateResult {
-		const { name = this.file.media_type, transcript, size: bytes } = this.file
+		const { name = this.file.media_type, transcript, size } = this.file
 		return html`${this.#picture === '' ? nothing : html`<img class="picture" src=${this.#picture} alt=${name} />`}
 			<p class="note">
 				<button type="button" aria-label="Save ${name}" @click=${() => this.attempt(() => this.#save(name))}>
 					📎 ${name}
 				</button>
-				${size(bytes)}
+				${sizeText(size)}
 			</p>
 			${transcript ? html`<p class="note">“${transcript}”</p>` : nothing}`
 	}

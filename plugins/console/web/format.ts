@@ -30,12 +30,6 @@ export function count(value: number): string {
 	return number.format(value)
 }
 
-export function size(bytes: number): string {
-	const units = ['bytes', 'KiB', 'MiB', 'GiB']
-	const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
-	return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(1)} ${units[power]}`
-}
-
 export function tokens({ input_tokens, output_tokens }: Usage): string {
 	return `${count(input_tokens)} in, ${count(output_tokens)} out`
 }

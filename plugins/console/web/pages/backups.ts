@@ -1,7 +1,8 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { sizeText } from '../../../shared/size-text.ts'
 import { change, get, path } from '../api.ts'
-import { count, size, when } from '../format.ts'
+import { count, when } from '../format.ts'
 import { empty, Page, table } from '../page.ts'
 
 interface Backup {
@@ -61,7 +62,7 @@ class BackupList extends Page {
 		return [
 			when(created_at),
 			trigger,
-			size(bytes),
+			sizeText(bytes),
 			count(records),
 			gateway_version,
 			html`<code>${file}</code> ${includes_key ? html`<span class="chip">contains the vault's key</span>` : nothing}
