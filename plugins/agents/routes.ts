@@ -29,6 +29,12 @@ const persona = Joi.string()
 	.description('System persona, at most 10 KiB.')
 
 const strict = { convert: false } as const
+const example = {
+	name: 'ada',
+	persona: 'You are a careful librarian.',
+	config: { temperature: 0.2 },
+	created_at: '2026-11-02T09:30:00.000Z',
+}
 const shown = Joi.object({
 	name: validName.required(),
 	persona: Joi.string().allow('', null).required(),
@@ -36,12 +42,7 @@ const shown = Joi.object({
 	created_at: Joi.string().isoDate().required(),
 })
 	.id('Agent')
-	.example({
-		name: 'ada',
-		persona: 'You are a careful librarian.',
-		config: { temperature: 0.2 },
-		created_at: '2026-11-02T09:30:00.000Z',
-	})
+	.example(example)
 const changed = shown
 	.keys({
 		warnings: Joi.array()
@@ -62,13 +63,7 @@ const detailed = shown
 	})
 	.id('AgentDetails')
 	.example(
-		{
-			name: 'ada',
-			persona: 'You are a careful librarian.',
-			config: { temperature: 0.2 },
-			created_at: '2026-11-02T09:30:00.000Z',
-			skills: [{ id: '0197a4c2-60aa-7d10-8a55-90c1d2e3f405', name: 'meeting-notes' }],
-		},
+		{ ...example, skills: [{ id: '0197a4c2-60aa-7d10-8a55-90c1d2e3f405', name: 'meeting-notes' }] },
 		{ override: true },
 	)
 const params = Joi.object({ name: validName.required() })
