@@ -200,7 +200,7 @@ export function choice(
 		>${label}
 		<select @change=${(event: Event) => choose((event.target as HTMLSelectElement).value)}>
 			${any === undefined ? nothing : html`<option value="">${any}</option>`}
-			${names.map((name) => html`<option .selected=${name === current}>${name}</option>`)}
+			${names.map((name) => html`<option value=${name} .selected=${name === current}>${name}</option>`)}
 		</select>
 	</label>`
 }

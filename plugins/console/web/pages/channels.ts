@@ -11,7 +11,7 @@ interface Binding {
 	created_at: string
 }
 
-interface Channel {
+export interface Channel {
 	id: string
 	type: string
 	status: string

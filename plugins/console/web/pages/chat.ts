@@ -143,22 +143,12 @@ class Chat extends Page {
 		if (this.#agents?.length === 0)
 			return html`<h1>Chat</h1>
 				${empty('There is no agent yet.', html`<a href="#/agents">Create one</a>`)}`
+		const others = this.#conversations.flatMap(({ conversation, is_session }) => (is_session ? [] : conversation))
 		return html`
 			<h1>Chat</h1>
 			<div class="row">
 				${choice('Agent', this.#agents ?? [], this.agent, (name) => this.#go(name))}
-				<label
-					>Conversation
-					<select @change=${(event: Event) => this.#go(this.agent, (event.target as HTMLSelectElement).value)}>
-						<option value="" .selected=${this.conversation === ''}>current session</option>
-						${this.#conversations
-							.filter(({ is_session }) => !is_session)
-							.map(
-								({ conversation: id }) =>
-									html`<option value=${id} .selected=${id === this.conversation}>${id}</option>`,
-							)}
-					</select>
-				</label>
+				${choice('Conversation', others, this.conversation, (id) => this.#go(this.agent, id), 'current session')}
 				<button @click=${() => this.#go(this.agent, `api:${crypto.randomUUID().slice(0, 8)}`)}>New conversation</button>
 			</div>
 			<div class="chat" aria-live="polite">

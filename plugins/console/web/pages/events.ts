@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, folded, Page, throttle } from '../page.ts'
+import { empty, folded, Page, submitted, throttle } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent } from '../types.ts'
 
@@ -55,11 +55,8 @@ class Events extends Page {
 	}
 
 	#submit(event: SubmitEvent): void {
-		event.preventDefault()
-		const fields = [...new FormData(event.target as HTMLFormElement)].map(([name, value]) => [
-			name,
-			String(value).trim(),
-		])
+		const { text } = submitted(event)
+		const fields = ['agent_id', 'run_id', 'event_type'].map((name) => [name, text(name).trim()])
 		this.#filter = Object.fromEntries(fields.filter(([, value]) => value !== ''))
 		void this.attempt(() => this.enter())
 	}

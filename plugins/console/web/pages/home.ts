@@ -7,6 +7,8 @@ import type { Series } from '../chart.ts'
 import '../chart.ts'
 import { cost, count, duration, when } from '../format.ts'
 import { choice, loading, Page, status, table } from '../page.ts'
+import type { Channel } from './channels.ts'
+import type { Plugin } from './plugins.ts'
 
 interface Health {
 	status: string
@@ -32,20 +34,8 @@ interface Report {
 	rows: UsageRow[]
 }
 
-interface Channel {
-	type: string
-	bot: string | null
-	connection: string
-	last_error: string | null
-}
-
 /** Maximum number of channels whose state is shown. */
 const CHANNELS_LIMIT = 20
-
-interface Plugin {
-	name: string
-	last_error: string | null
-}
 
 /** The health of the gateway, and the usage of its agents. */
 class Home extends Page {

@@ -4,7 +4,7 @@ import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { Page, status, table } from '../page.ts'
 
-interface Plugin {
+export interface Plugin {
 	name: string
 	version: string | null
 	state: 'running' | 'failing' | 'failed'
