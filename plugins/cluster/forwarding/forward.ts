@@ -4,17 +4,15 @@
  */
 import type { KeyObject } from 'node:crypto'
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import type { Duplex, Readable } from 'node:stream'
+import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Address } from '../../../core/http/listening.ts'
 import { http } from '../../../core/http/node-http.ts'
 import { allBytes } from '../../../core/util/all-bytes.ts'
 import { peerOf } from '../../shared/peer.ts'
-import { answerSocket } from '../../../core/http/raw-answer.ts'
 import { REQUEST_ID, requestIdFor } from '../../../core/http/request-id.ts'
 import { forwardedHeaders, pairsOf, passedHeaders } from './headers.ts'
 import type { ForwardedAs } from './headers.ts'
 import { openSigner } from './proof.ts'
-import { refusal, refuseRequest } from './refuse.ts'
 
 /** The working gateway. */
 export interface Route {
@@ -22,15 +20,19 @@ export interface Route {
 	tenure: string
 	/** Signs requests to it. */
 	key: KeyObject
-	urls: Record<Address, URL | null>
+	urls: { main: URL; legacy: URL | null }
 	/** Requests and connections to it that are in progress. Destroy them all once another gateway works. */
 	open: Set<{ destroy(): unknown }>
 }
 
-/** `not_sent`: the gateway could not be reached and has received nothing. `sent`: the client has its answer, or is gone. */
-export type Outcome = 'sent' | 'not_sent'
+/**
+ * `sent`: the client has its answer, or is gone. `not_sent`: the gateway could not be reached and has received nothing. `lost`: it
+ * has received the request, and gave no answer.
+ */
+export type Outcome = 'sent' | 'not_sent' | 'lost'
 
 export interface Forwarder {
+	/** The route must have a URL for the address. */
 	request(route: Route, address: Address, request: IncomingMessage, response: ServerResponse): Promise<Outcome>
 	upgrade(route: Route, address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<Outcome>
 	/**
@@ -56,18 +58,20 @@ const PROBE_MS = 2_000
 const PROBE_BYTES = 64 * 1024
 /** How long a client may take to read the end of what was sent to it. */
 const DRAIN_MS = 1_000
-const notListening = 'the working gateway does not listen at this address'
-const lost =
-	'the working gateway went away before it answered, so the request may have been executed or not: repeat it, with the same Idempotency-Key if it starts a run'
 
 export function openForwarder(): Forwarder {
 	const sign = openSigner()
 	const agent = new http.Agent({ keepAlive: true, maxFreeSockets: IDLE_CONNECTIONS, timeout: IDLE_MS })
 
-	const open = (route: Route, address: Address, request: IncomingMessage, as: ForwardedAs): ClientRequest | null => {
-		const { tenure, key, urls } = route
-		const url = urls[address]
-		if (!url) return null
+	/** The request ends with the connection to the `client`. */
+	const open = (
+		{ tenure, key, urls, open: inProgress }: Route,
+		address: Address,
+		request: IncomingMessage,
+		as: ForwardedAs,
+		client?: Writable,
+	): ClientRequest => {
+		const url = urls[address] as URL
 		const method = as.kind === 'probe' ? 'GET' : (request.method ?? 'GET')
 		const target = request.url ?? '/'
 		const proof = sign(key, tenure, peerOf(request), { address, method, target })
@@ -81,31 +85,27 @@ export function openForwarder(): Forwarder {
 			setHost: false,
 			maxHeaderSize: ANSWER_HEADER_BYTES,
 		})
-		route.open.add(sent)
-		sent.once('close', () => route.open.delete(sent))
+		const gone = (): void => void sent.destroy()
+		inProgress.add(sent)
+		client?.once('close', gone)
+		sent.once('close', () => {
+			inProgress.delete(sent)
+			client?.off('close', gone)
+		})
 		return sent
 	}
 
 	return {
 		async request(route, address, request, response) {
-			const sent = open(route, address, request, { kind: 'request', requestId: String(response.getHeader(REQUEST_ID)) })
-			if (!sent) {
-				refuseRequest(response, notListening)
-				return 'sent'
-			}
-			const gone = (): void => void sent.destroy()
-			response.once('close', gone)
+			const requestId = String(response.getHeader(REQUEST_ID))
+			const sent = open(route, address, request, { kind: 'request', requestId }, response)
 			const answered = answerOf(sent)
-			if (!(await isConnected(sent))) {
-				response.off('close', gone)
-				return response.destroyed ? 'sent' : 'not_sent'
-			}
+			if (!(await isConnected(sent))) return 'not_sent'
 			request.pipe(sent)
 			const answer = await answered
 			if (!answer) {
 				request.unpipe(sent)
-				if (!response.destroyed) refuseRequest(response, lost)
-				return 'sent'
+				return 'lost'
 			}
 			response.writeHead(answer.statusCode ?? 502, answer.statusMessage, passedHeaders(answer.rawHeaders))
 			// A client waits for the headers of a stream, which may have no body yet.
@@ -116,16 +116,9 @@ export function openForwarder(): Forwarder {
 		},
 
 		async upgrade(route, address, request, socket, head) {
-			const sent = open(route, address, request, { kind: 'upgrade', requestId: requestIdFor(request) })
-			if (!sent) {
-				answerSocket(socket, 503, ...refusal(notListening))
-				return 'sent'
-			}
-			const gone = (): void => void sent.destroy()
-			socket.once('close', gone)
+			const sent = open(route, address, request, { kind: 'upgrade', requestId: requestIdFor(request) }, socket)
 			const upgraded = new Promise<true>((resolve) => {
 				sent.once('upgrade', (answer: IncomingMessage, other: Duplex, first: Buffer) => {
-					socket.off('close', gone)
 					route.open.add(other)
 					other.once('close', () => route.open.delete(other))
 					socket.write(headOf(answer, answer.rawHeaders))
@@ -137,17 +130,11 @@ export function openForwarder(): Forwarder {
 				})
 			})
 			const answered = answerOf(sent)
-			if (!(await isConnected(sent))) {
-				socket.off('close', gone)
-				return socket.destroyed ? 'sent' : 'not_sent'
-			}
+			if (!(await isConnected(sent))) return 'not_sent'
 			sent.end()
 			const answer = await Promise.race([upgraded, answered])
 			if (answer === true) return 'sent'
-			if (!answer) {
-				if (!socket.destroyed) answerSocket(socket, 503, ...refusal(lost))
-				return 'sent'
-			}
+			if (!answer) return 'lost'
 			// The end of the connection marks the end of the body.
 			socket.write(headOf(answer, [...passedHeaders(answer.rawHeaders), 'connection', 'close']))
 			answer.on('error', () => socket.destroy())
@@ -157,7 +144,6 @@ export function openForwarder(): Forwarder {
 
 		async ask(route, request, requestId) {
 			const sent = open(route, 'main', request, { kind: 'probe', requestId })
-			if (!sent) throw new Error(notListening)
 			using _ = setTimeout(() => sent.destroy(), PROBE_MS)
 			const answered = answerOf(sent)
 			sent.end()

@@ -11,7 +11,7 @@ import { answerSocket } from '../../../core/http/raw-answer.ts'
 import type { Logger } from '../../../core/log/log.ts'
 import type { GatewayAddress, ObservedLease } from '../../../core/store/ports.ts'
 import { openForwarder } from './forward.ts'
-import type { Route } from './forward.ts'
+import type { Outcome, Route } from './forward.ts'
 import { valueOf } from './headers.ts'
 import { answerProbe } from './probes.ts'
 import { FORWARDED } from './proof.ts'
@@ -36,6 +36,10 @@ const MAX_WAITING = 1_000
 /** Between two attempts to reach the working gateway. */
 const RETRY_MS = 250
 const CLOSE_MS = 1_000
+const unreachable = 'no gateway works on the data of the cluster at the moment, or it cannot be reached'
+const notListening = 'the working gateway does not listen at this address'
+const lost =
+	'the working gateway went away before it answered, so the request may have been executed or not: repeat it, with the same Idempotency-Key if it starts a run'
 const loop =
 	'this waiting gateway received a request that another waiting gateway forwarded: the working gateway advertises a wrong address; set store.advertise there'
 
@@ -78,18 +82,20 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 
 	/** Settles once the request was forwarded, handled here or refused. */
 	const serve = async (
-		forward: (route: Route) => Promise<'sent' | 'not_sent'>,
+		address: Address,
+		client: { readonly destroyed: boolean },
+		forward: (route: Route) => Promise<Outcome>,
 		here: () => void,
 		refuse: (why: string) => void,
-		isGone: () => boolean,
 	): Promise<void> => {
 		const until = performance.now() + WAIT_MS
 		for (;;) {
 			if (!isWaiting) return here()
-			if (route && (await forward(route)) === 'sent') return
-			if (isGone()) return
-			if (isWaiting && !(await wait(until)))
-				return refuse('no gateway works on the data of the cluster at the moment, or it cannot be reached')
+			if (route && !route.urls[address]) return refuse(notListening)
+			const outcome = route ? await forward(route) : 'not_sent'
+			if (outcome === 'sent' || client.destroyed) return
+			if (outcome === 'lost') return refuse(lost)
+			if (isWaiting && !(await wait(until))) return refuse(unreachable)
 		}
 	}
 
@@ -100,10 +106,11 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 			if (isLoop(request)) return refuseRequest(response, loop)
 			if (address === 'main' && answerProbe(request, response, () => route, forwarder)) return
 			serve(
+				address,
+				response,
 				(to) => forwarder.request(to, address, request, response),
 				() => listeners.request(address, request, response),
 				(why) => refuseRequest(response, why),
-				() => response.destroyed,
 			).catch((error: unknown) => refuseRequest(response, messageOf(error)))
 		},
 		upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer) {
@@ -111,10 +118,11 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 			if (isLoop(request)) refuse(loop)
 			else
 				serve(
+					address,
+					socket,
 					(to) => forwarder.upgrade(to, address, request, socket, head),
 					() => listeners.upgrade(address, request, socket, head),
 					refuse,
-					() => socket.destroyed,
 				).catch((error: unknown) => refuse(messageOf(error)))
 			return true
 		},

@@ -21,7 +21,6 @@ const CONNECT_MS = 5_000
 export function openConnector(version: string): (route: LenderRoute, signal: AbortSignal) => Promise<Duplex> {
 	const sign = openSigner()
 	return async ({ tenure, key, urls: { main } }, signal) => {
-		if (!main) throw new Fault('unavailable', 'it does not listen')
 		const target = targetOf(version)
 		const request = http.request({
 			host: main.hostname.replaceAll(/[[\]]/g, ''),
