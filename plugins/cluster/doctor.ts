@@ -40,11 +40,8 @@ const clusterCheck: Check = {
 		const members = found.gateways.map(
 			({ name, version, works }) => `${name} (${version}, ${works ? 'works' : 'waits'})`,
 		)
-		if (
-			found.format !== null &&
-			found.gateways.length > 0 &&
-			found.gateways.every((one) => one.format > (found.format ?? 0))
-		)
+		const oldest = Math.min(...found.gateways.map((one) => one.format))
+		if (found.format !== null && found.gateways.length > 0 && oldest > found.format)
 			return note(
 				`the data has format ${found.format}, and every gateway that answers reads a newer one: ${members.join(', ')}`,
 				`once you no longer need an older version, set store.format to ${format} and restart the gateways: docs/cluster.md`,

@@ -1,12 +1,12 @@
 /** At the working gateway: accepts requests that waiting gateways forward, as if the client had sent them here. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Handler } from '../../../core/http/listeners.ts'
 import type { Address } from '../../../core/http/listening.ts'
 import { setPeer } from '../../shared/peer.ts'
 import { answerSocket } from '../../../core/http/raw-answer.ts'
 import { refusal, refuseRequest } from './refuse.ts'
 import { FORWARDED, openVerifier } from './proof.ts'
-import type { Secret } from './secret.ts'
+import type { Secret } from './proof.ts'
 import { valueOf } from './headers.ts'
 import type { Borrower } from './threads/borrower.ts'
 
@@ -46,7 +46,7 @@ export function acceptForwarded({ tenure, secret, accepted, borrower }: AcceptOp
 		return true
 	}
 	return (handler) => ({
-		request(address: Address, request: IncomingMessage, response: ServerResponse) {
+		request(address, request, response) {
 			if (isAcceptable(address, request)) handler.request(address, request, response)
 			else refuseRequest(response, why)
 		},

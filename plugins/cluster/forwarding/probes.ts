@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { REQUEST_ID } from '../../../core/http/request-id.ts'
 import type { Health } from '../../../core/status.ts'
+import { jsonIn } from '../../../core/util/json-in.ts'
 import type { ProbeAnswer, Forwarder, Route } from './forward.ts'
 
 const ROLE = 'waiting: requests are forwarded to the working gateway'
@@ -47,13 +48,10 @@ export function answerProbe(
 /** The answer of the working gateway, with its role replaced by that of this one. */
 function withRole({ body }: ProbeAnswer, isText: boolean): string {
 	if (isText) return body.replace(/^\[\+\]role .*$/m, `[+]role ${ROLE}`)
-	try {
-		const health = JSON.parse(body) as Health
-		const checks = health.checks.map((one) => (one.name === 'role' ? { ...one, message: ROLE } : one))
-		return JSON.stringify({ ...health, checks })
-	} catch {
-		return body
-	}
+	const health = jsonIn(body) as Partial<Health> | undefined
+	if (!Array.isArray(health?.checks)) return body // an error
+	const checks = health.checks.map((one) => (one?.name === 'role' ? { ...one, message: ROLE } : one))
+	return JSON.stringify({ ...health, checks })
 }
 
 function unavailable(isText: boolean, isVerbose: boolean): ProbeAnswer {

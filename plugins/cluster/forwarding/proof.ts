@@ -8,7 +8,7 @@
  * and the address that received the request. A proof is valid once, during one tenure of the working gateway: a sender numbers its
  * requests, and the receiver remembers the last numbers of each sender. No clocks need to agree.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import type { Address } from '../../../core/http/listening.ts'
 import type { Peer } from '../../shared/peer.ts'
@@ -16,6 +16,23 @@ import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { newId } from '../../../core/util/ids.ts'
 
 export const FORWARDED = 'svc-forwarded'
+
+/** The shared secret by which the gateways of one installation recognize each other. */
+export interface Secret {
+	/** Signs forwarded requests. */
+	key: KeyObject
+	/** A value for the shared record from which others see whether they have the same key. It does not reveal the key. */
+	checkOf(tenure: string): string
+}
+
+/** `installation`: the key that all its gateways have. `prefix`: `store.prefix`, which separates installations in one cluster. */
+export function secretFrom(installation: KeyObject, prefix: string): Secret {
+	const key = createSecretKey(Buffer.from(hkdfSync('sha256', installation, '', `svc gateways ${prefix}`, 32)))
+	return {
+		key,
+		checkOf: (tenure) => createHmac('sha256', key).update(`check\n${tenure}`).digest('base64url').slice(0, 16),
+	}
+}
 
 export interface Signed {
 	address: Address
@@ -65,7 +82,7 @@ const REACH = 32_768
 
 /** The used ones of a sender's numbers 1, 2, …, which arrive out of order. */
 class Numbers {
-	/** 1 for a used number, at its remainder. */
+	/** 1 for a used number, at its remainder: 32 KiB in all. */
 	readonly #used = new Uint8Array(REACH)
 	#highest = 0
 

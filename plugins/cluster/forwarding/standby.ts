@@ -2,8 +2,7 @@
  * A gateway while another one works on the data: it listens, and forwards every request to the working one. A request that arrives
  * while no gateway works waits for the next one, which may be this gateway.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { IncomingMessage } from 'node:http'
 import { Fault, messageOf } from '../../../core/errors.ts'
 import type { Handler, Listeners } from '../../../core/http/listeners.ts'
 import type { Address, ListenAt } from '../../../core/http/listening.ts'
@@ -15,8 +14,8 @@ import type { Outcome, Route } from './forward.ts'
 import { valueOf } from './headers.ts'
 import { answerProbe } from './probes.ts'
 import { FORWARDED } from './proof.ts'
+import type { Secret } from './proof.ts'
 import { refusal, refuseRequest } from './refuse.ts'
-import type { Secret } from './secret.ts'
 
 export interface StandbyOptions {
 	listeners: Listeners
@@ -102,7 +101,7 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 	const isLoop = ({ rawHeaders }: IncomingMessage): boolean => valueOf(rawHeaders, FORWARDED) !== undefined
 
 	const handler: Handler = {
-		request(address: Address, request: IncomingMessage, response: ServerResponse) {
+		request(address, request, response) {
 			if (isLoop(request)) return refuseRequest(response, loop)
 			if (address === 'main' && answerProbe(request, response, () => route, forwarder)) return
 			serve(
@@ -113,7 +112,7 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 				(why) => refuseRequest(response, why),
 			).catch((error: unknown) => refuseRequest(response, messageOf(error)))
 		},
-		upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer) {
+		upgrade(address, request, socket, head) {
 			const refuse = (why: string): void => answerSocket(socket, 503, ...refusal(why))
 			if (isLoop(request)) refuse(loop)
 			else
