@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { encodeValue } from '../../core/store/codec.ts'
 import { format } from '../../core/store/format.ts'
-import type { Contents, Engine, LogEntry, Op } from '../../core/store/ports.ts'
+import type { Contents, Engine, Op } from '../../core/store/ports.ts'
 
 export interface CopyRequest {
 	from: Engine
@@ -139,12 +139,12 @@ async function compare(from: Engine, to: Engine, signal: AbortSignal): Promise<v
 async function checksumOf({ appends }: Contents): Promise<string> {
 	let sum = 0n
 	let count = 0
-	const add = (run: string | null, { event, step }: LogEntry): void => {
-		const digest = hash('sha256', encodeValue([run, event, step ?? null], 0), 'buffer')
-		sum = BigInt.asUintN(64, sum + digest.readBigUInt64LE(0))
-		count++
-	}
-	for await (const { run, entries } of appends()) for (const entry of entries) add(run, entry)
+	for await (const { run, entries } of appends())
+		for (const { event, step } of entries) {
+			const digest = hash('sha256', encodeValue([run, event, step ?? null], 0), 'buffer')
+			sum = BigInt.asUintN(64, sum + digest.readBigUInt64LE(0))
+			count++
+		}
 	return `${count} ${sum}`
 }
 

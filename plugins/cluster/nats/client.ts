@@ -61,8 +61,8 @@ export interface Client {
 	 * returned, with the reason in `error`.
 	 */
 	api<T>(name: string, body?: unknown): Promise<Answer<T>>
-	/** The messages of one direct read, in the order of the stream. May come from a server that is behind the leader. */
-	direct(stream: string, body: Record<string, unknown>): Promise<Stored[]>
+	/** The messages of one direct read of a batch, in the order of the stream. May come from a server that is behind the leader. */
+	direct(stream: string, body: { batch: number }): Promise<Stored[]>
 	/** The last message of a subject with its headers as text, as the leader has it; undefined if there is none. */
 	last(stream: string, subject: string): Promise<(Stored & { headers: string }) | undefined>
 	/** Null while connected; otherwise the reason. */
@@ -253,9 +253,8 @@ function storedOf({ subject, seq, data = '', hdrs = '', time }: RawMessage): Sto
 	return { subject, seq, data: Buffer.from(data, 'base64'), headers, time: Date.parse(time) }
 }
 
-/** A batch of answers ends with status 204; an empty result has status 404. */
+/** The answers end with status 204; an empty result has status 404. */
 async function readDirect(nc: NatsConnection, subject: string, body: unknown): Promise<Stored[]> {
-	const isBatch = typeof (body as { batch?: unknown }).batch === 'number'
 	const found: Stored[] = []
 	const { promise, resolve, reject } = Promise.withResolvers<void>()
 	const inbox = `_INBOX.svc.${crypto.randomUUID()}`
@@ -269,7 +268,6 @@ async function readDirect(nc: NatsConnection, subject: string, body: unknown): P
 			else {
 				found.push(directOf(message))
 				timer.refresh()
-				if (!isBatch) resolve()
 			}
 		},
 	})

@@ -1,10 +1,10 @@
 /** One append, stored as one message of the stream of events, with the server's time. */
-import { Fault } from '../../../core/errors.ts'
 import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
 import { invalid } from '../../../core/store/keys.ts'
 import { entriesOf, rowOf } from '../../../core/store/log-rows.ts'
 import type { LogRow } from '../../../core/store/log-rows.ts'
 import type { LogEntry } from '../../../core/store/ports.ts'
+import { unreadable } from './streams.ts'
 import type { Names } from './streams.ts'
 
 export interface LogRecord {
@@ -39,11 +39,7 @@ export function recordOf(stream: string, { seq, data }: { seq: number; data: Buf
 		const [run, before, rows] = decodeValue(data, 0, data.length) as [string | null, number, LogRow[]]
 		return { seq, run, before, entries: entriesOf(run, rows), size: data.length }
 	} catch (error) {
-		throw new Fault(
-			'store_damaged',
-			`the message ${seq} of the stream ${stream} cannot be read: restore copies of the streams; if no gateway wrote it, remove it (nats stream rmm ${stream} ${seq})`,
-			{ cause: error },
-		)
+		throw unreadable(`the message ${seq} of the stream ${stream}`, stream, seq, error)
 	}
 }
 

@@ -14,7 +14,7 @@ import { UNKNOWN } from './key-index.ts'
 import type { KeyIndex } from './key-index.ts'
 import type { Lease } from './lease.ts'
 import type { OrderedWriter, Outgoing } from './ordered-writer.ts'
-import { token } from './streams.ts'
+import { token, unreadable } from './streams.ts'
 import { ValueCache } from './value-cache.ts'
 
 /** A write that is accepted but not yet stored. Without `bytes` it is a deletion. */
@@ -194,17 +194,27 @@ export function openRecords(options: RecordsOptions): Records {
 		}
 	}
 
-	const range = (prefix: Key, { after, limit, reverse = false }: ListOptions) =>
-		keysOf(index, lease, joinKey(prefix), { after: after && joinKey(after), reverse, limit: limit ?? Infinity })
+	function* keys(prefix: Key, { after, limit: left = Infinity, reverse = false }: ListOptions): Generator<string> {
+		const under = joinKey(prefix)
+		let from = after && joinKey(after)
+		while (left >= 1) {
+			lease.mustHold()
+			const found = index.range(under, { after: from, reverse, limit: Math.min(LISTED, left) })
+			yield* found
+			if (found.length < LISTED) return
+			left -= found.length
+			from = found.at(-1)
+		}
+	}
 
 	async function* list(prefix: Key, options: ListOptions): AsyncGenerator<Entry<unknown>> {
 		const ahead: Promise<Entry<unknown> | undefined>[] = []
 		let left = options.limit ?? Infinity
-		const keys = range(prefix, { ...options, limit: Infinity })
+		const waiting = keys(prefix, { ...options, limit: Infinity })
 		try {
 			for (;;) {
 				while (ahead.length < Math.min(AHEAD, left)) {
-					const { value, done } = keys.next()
+					const { value, done } = waiting.next()
 					if (done) break
 					const one = get(value)
 					one.catch(() => {})
@@ -217,7 +227,7 @@ export function openRecords(options: RecordsOptions): Records {
 				left--
 			}
 		} finally {
-			keys.return(undefined)
+			waiting.return(undefined)
 		}
 	}
 
@@ -226,7 +236,7 @@ export function openRecords(options: RecordsOptions): Records {
 		getShared: <T>(key: Key) => getShared(joinKey(key)) as Entry<T> | undefined | Promise<Entry<T> | undefined>,
 		list: <T>(prefix: Key, options: ListOptions = {}) => list(prefix, options) as AsyncIterable<Entry<T>>,
 		async *keys(prefix, options = {}) {
-			for (const key of range(prefix, options)) yield splitKey(key)
+			for (const key of keys(prefix, options)) yield splitKey(key)
 		},
 		async commit(scope, ops) {
 			const checked = checkOps(scope, ops)
@@ -251,32 +261,15 @@ async function withTimeout<T>(work: Promise<T>): Promise<T> {
 	}
 }
 
-function* keysOf(
-	index: KeyIndex,
-	lease: Lease,
-	prefix: string,
-	{ after, reverse, limit }: { after: string | undefined; reverse: boolean; limit: number },
-): Generator<string> {
-	let from = after
-	let left = limit
-	while (left >= 1) {
-		lease.mustHold()
-		const keys = index.range(prefix, { after: from, reverse, limit: Math.min(LISTED, left) })
-		yield* keys
-		if (keys.length < LISTED) return
-		left -= keys.length
-		from = keys.at(-1)
-	}
-}
-
 function valueOf(stream: string, key: string, { bytes, seq }: { bytes: Buffer; seq: number | string }): unknown {
 	try {
 		return decodeValue(bytes, 0, bytes.length)
 	} catch (error) {
-		throw new Fault(
-			'store_damaged',
-			`the record ${JSON.stringify(splitKey(key))}, message ${seq} of the stream ${stream}, cannot be read: restore copies of the streams; if no gateway wrote it, remove it (nats stream rmm ${stream} ${seq})`,
-			{ cause: error },
+		throw unreadable(
+			`the record ${JSON.stringify(splitKey(key))}, message ${seq} of the stream ${stream},`,
+			stream,
+			seq,
+			error,
 		)
 	}
 }

@@ -118,6 +118,12 @@ export async function infoOf(client: Client, stream: string, body?: unknown): Pr
 	return found
 }
 
+/** The error for a message that is not what a gateway writes, with the remedy. `what`: such as `the message 7 of the stream svc_events`. */
+export function unreadable(what: string, stream: string, seq: number | string, cause: unknown): Fault {
+	const remedy = `restore copies of the streams; if no gateway wrote it, remove it (nats stream rmm ${stream} ${seq})`
+	return new Fault('store_damaged', `${what} cannot be read: ${remedy}`, { cause })
+}
+
 function configsOf({ prefix, state, events, lease }: Names, replicas: number, epoch: number) {
 	const common = {
 		storage: 'file',
