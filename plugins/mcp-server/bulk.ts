@@ -1,5 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { isObject } from '../../core/util/is-object.ts'
+import { fieldsOf, isObject } from '../../core/util/is-object.ts'
 
 /** Limit of values in a message. No message needs many. The SDK checks each value several times, and reports every error. */
 const VALUE_LIMIT = 1_000
@@ -13,9 +13,7 @@ export function refuseBulk(body: unknown): void {
 	if (!isObject(body)) return
 	if (hasMoreValues(body, VALUE_LIMIT))
 		throw new Fault('invalid_request', `the message contains more than ${VALUE_LIMIT} values`)
-	const { params } = body
-	const meta = isObject(params) ? params._meta : undefined
-	const token = isObject(meta) ? meta.progressToken : undefined
+	const token = fieldsOf(fieldsOf(body.params)._meta).progressToken
 	if (typeof token === 'string' && token.length > TOKEN_CHARACTERS)
 		throw new Fault('invalid_request', `params._meta.progressToken has more than ${TOKEN_CHARACTERS} characters`)
 	if (isInitialize(body) && JSON.stringify(body).length > INITIALIZE_CHARACTERS)

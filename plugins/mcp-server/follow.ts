@@ -8,22 +8,19 @@ import type { RunState } from './views.ts'
 /** By default, clients give up after a minute without progress. */
 const PROGRESS_EVERY_MS = 10_000
 
-interface RunNotification {
-	message: string
-	/** For the client's log. */
-	level: LoggingLevel
-	/** Whether it is sent as progress too. */
-	isProgress: boolean
-}
+/** `isProgress`: it is sent as progress too, besides to the client's log. */
+type RunNotification = [message: string, level: LoggingLevel, isProgress: boolean]
 
-/** Events that are sent as progress, in addition to calls of tools. */
-const progress = new Map<string, [message: string, level: LoggingLevel]>([
-	['run.queued', ['waiting for an earlier run of the conversation', 'info']],
-	['model.queued', ["waiting for other calls to the model's provider", 'info']],
-	['model.request', ['thinking', 'debug']],
-	['model.retry', ['the model did not answer; retrying', 'warning']],
-	['model.fallback', ['the model did not answer; retrying', 'warning']],
-	['question.asked', ['asking a question', 'notice']],
+/** By type of event; those of calls of tools, and of failures, depend on the event's payload. */
+const notifications = new Map<string, RunNotification>([
+	['run.queued', ['waiting for an earlier run of the conversation', 'info', true]],
+	['run.completed', ['completed', 'info', false]],
+	['run.stopped', ['stopped', 'notice', false]],
+	['model.queued', ["waiting for other calls to the model's provider", 'info', true]],
+	['model.request', ['thinking', 'debug', true]],
+	['model.retry', ['the model did not answer; retrying', 'warning', true]],
+	['model.fallback', ['the model did not answer; retrying', 'warning', true]],
+	['question.asked', ['asking a question', 'notice', true]],
 ])
 
 /**
@@ -51,8 +48,9 @@ export async function follow(
 			event(event) {
 				const notification = notificationOf(event)
 				if (!notification) return
-				if (notification.isProgress) call.progress(notification.message)
-				call.log(notification.level, { run_id: event.run_id, agent: event.agent_id, message: notification.message })
+				const [message, level, isProgress] = notification
+				if (isProgress) call.progress(message)
+				call.log(level, { run_id: event.run_id, agent: event.agent_id, message })
 			},
 			async ask({ kind, question, options: all }, withdrawn, isBelow) {
 				if (isBelow) call.progress('a sub-agent asks a question')
@@ -79,22 +77,19 @@ export async function stateOf(runs: Runs, run_id: string): Promise<RunState> {
 
 /** The notification of an event, without arguments, results or texts of tools. Undefined if the client need not know. */
 function notificationOf({ event_type, payload }: EventEnvelope): RunNotification | undefined {
-	const log = (message: string, level: LoggingLevel): RunNotification => ({ message, level, isProgress: false })
+	const known = notifications.get(event_type)
+	if (known) return known
 	switch (event_type) {
-		case 'run.completed':
-			return log('completed', 'info')
-		case 'run.stopped':
-			return log('stopped', 'notice')
 		case 'run.failed':
-			return log(`failed: ${String(payload.code)}`, 'error')
+			return [`failed: ${String(payload.code)}`, 'error', false]
 		case 'primitive.failed':
 		case 'skill.failed':
 		case 'mcp.failed':
-			return log(`${toolIn(payload) ?? 'a tool'} failed: ${String(payload.code)}`, 'warning')
+			return [`${toolIn(payload) ?? 'a tool'} failed: ${String(payload.code)}`, 'warning', false]
+		default:
+			if (typeof payload.arguments !== 'string') return undefined
+			return [`calling ${toolIn(payload) ?? event_type}`, 'info', true]
 	}
-	const call = typeof payload.arguments === 'string' ? `calling ${toolIn(payload) ?? event_type}` : undefined
-	const [message = call, level = 'info'] = progress.get(event_type) ?? []
-	return message === undefined ? undefined : { message, level, isProgress: true }
 }
 
 /** The tool of an event about a tool call. All types of such events have the same fields. */

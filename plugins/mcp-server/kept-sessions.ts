@@ -18,6 +18,8 @@ const ALL: Key = ['mcp-server', 'session']
 const INITIALIZE_CHARACTERS = 4_096
 
 export function keptSessions({ store, log }: Pick<Context, 'store' | 'log'>) {
+	const remains = (error: unknown): void =>
+		log.debug({ err: error }, 'records of ended MCP sessions could not be deleted; a later start deletes them')
 	return {
 		async find(id: string): Promise<KeptSession | undefined> {
 			return (await store.get<KeptSession>(keyOf(id)))?.value
@@ -30,20 +32,18 @@ export function keptSessions({ store, log }: Pick<Context, 'store' | 'log'>) {
 				.catch((error: unknown) => log.warn({ err: error }, 'an MCP session will not continue after a restart'))
 		},
 		forget(id: string): void {
-			store
-				.delete(keyOf(id))
-				.catch((error: unknown) =>
-					log.debug(
-						{ err: error },
-						'the record of an ended MCP session could not be deleted; a later start deletes it',
-					),
-				)
+			store.delete(keyOf(id)).catch(remains)
 		},
-		/** Forgets all sessions except these and `limit` others. */
+		/** Forgets all sessions except these and `limit` others. Never rejects. */
 		async forgetOthers(ids: Iterable<string>, limit: number): Promise<void> {
 			const own = new Set(Array.from(ids, (id) => keyOf(id).join('\n')))
 			let others = 0
-			for await (const key of store.keys(ALL)) if (!own.has(key.join('\n')) && ++others > limit) await store.delete(key)
+			try {
+				for await (const key of store.keys(ALL))
+					if (!own.has(key.join('\n')) && ++others > limit) await store.delete(key)
+			} catch (error) {
+				remains(error)
+			}
 		},
 	}
 }

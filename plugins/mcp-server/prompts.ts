@@ -4,6 +4,7 @@ import type { AgentRef } from '../../core/plugin.ts'
 import type { Parameter, UsableSkill } from '../skills/contract.ts'
 import type { McpContext } from './call.ts'
 import { excerpt } from '../../core/util/excerpt.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 
 /** Limits of the prompts in a page, and of the agents whose skills are read for it. */
 const PAGE = 50
@@ -138,12 +139,8 @@ function writeCursor(cursor: Cursor): string {
 }
 
 function readCursor(text: string): Cursor {
-	try {
-		const cursor: unknown = text.length <= CURSOR && JSON.parse(Buffer.from(text, 'base64url').toString())
-		const [agent, skill] = cursor as Cursor
-		if (typeof agent === 'string' && (skill === null || typeof skill === 'string')) return [agent, skill]
-	} catch {
-		// refused below
-	}
+	const cursor = text.length <= CURSOR ? jsonIn(Buffer.from(text, 'base64url').toString()) : undefined
+	const [agent, skill] = Array.isArray(cursor) ? (cursor as unknown[]) : []
+	if (typeof agent === 'string' && (skill === null || typeof skill === 'string')) return [agent, skill]
 	throw new Fault('invalid_request', 'the cursor is invalid; send the nextCursor of the previous page')
 }

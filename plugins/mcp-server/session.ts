@@ -142,11 +142,9 @@ export class McpSession implements OpenRequest {
 		if (id !== undefined && this.#open.has(id))
 			throw new Fault('invalid_request', `request ${JSON.stringify(id)} of this session is already in progress`)
 		this.#streams++
-		let isOpen = true
 		let isRefused = false
 		const closed = (): void => {
-			if (isOpen) this.#streams--
-			isOpen = false
+			this.#streams--
 			// A refused request does not keep a session alive.
 			if (!isRefused) this.#idleSince = performance.now()
 		}

@@ -168,14 +168,9 @@ export class Sessions implements AsyncDisposable {
 
 	/** Forgets sessions of earlier instances: immediately those above the limit, later all whose clients have not returned. */
 	#forgetUnused(): void {
-		const { config, log, defer } = this.#ctx
-		const forget = (limit: number): void => {
-			this.#kept
-				.forgetOthers([...this.#sessions.keys(), ...this.#expired.keys()], limit)
-				.catch((error: unknown) =>
-					log.debug({ err: error }, 'records of ended MCP sessions could not be deleted; a later start deletes them'),
-				)
-		}
+		const { config, defer } = this.#ctx
+		const forget = (limit: number): void =>
+			void this.#kept.forgetOthers([...this.#sessions.keys(), ...this.#expired.keys()], limit)
 		forget(config.max_sessions)
 		const timer = setTimeout(forget, config.idle_timeout_s * 1_000, 0).unref()
 		defer(() => clearTimeout(timer), 'timer of MCP sessions')
