@@ -46,13 +46,13 @@ export async function* follow(
 	let failures = 0
 	for (;;) {
 		let wait_ms = 0
+		let isRefused = false
 		try {
 			const response = await open(position, signal)
 			if (!response.ok) {
-				const isLater = [429, 502, 503, 504].includes(response.status)
+				isRefused = ![429, 502, 503, 504].includes(response.status)
 				wait_ms = retryAfterOf(response)
-				const error = await errorOf(response)
-				throw isLater ? error : new Refused(error)
+				throw await errorOf(response)
 			}
 			position ??= response.headers.get('x-last-event-id') ?? undefined
 			for await (const { id, data } of framesOf(response, (ms) => (retry_ms = ms), signal)) {
@@ -65,8 +65,7 @@ export async function* follow(
 			throw new Error('the gateway ended the stream')
 		} catch (error) {
 			signal?.throwIfAborted()
-			if (error instanceof Refused) throw error.cause
-			if (error instanceof GatewayError && error.code === 'stream_gap') throw error
+			if (isRefused || (error instanceof GatewayError && error.code === 'stream_gap')) throw error
 			if (++failures >= attempts)
 				throw new GatewayError('stream_lost', `the stream was lost: ${attempts} attempts to connect failed`, {
 					cause: error,
@@ -81,13 +80,6 @@ export async function* follow(
 function retryAfterOf({ headers }: Response): number {
 	const seconds = Number(headers.get('retry-after') ?? 0)
 	return Number.isFinite(seconds) ? Math.min(1000 * seconds, LONGEST_RETRY_AFTER_MS) : 0
-}
-
-/** Ends the stream: another attempt would be refused, too. */
-class Refused extends Error {
-	constructor(error: GatewayError) {
-		super(error.message, { cause: error })
-	}
 }
 
 async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

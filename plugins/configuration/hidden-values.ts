@@ -49,15 +49,13 @@ function secretsIn(text: string): Range[] {
 	visit(document, {
 		Scalar(key, { value, range }, path) {
 			if (key === 'key' || typeof value !== 'string' || !range || value === '' || REFERENCE.test(value)) return
-			if (!isHandle(path) && isSecretText(value, nameOf(path))) found.push(trimmed(text, range[0], range[1]))
+			if (isHandle(path) || !isSecretText(value, nameOf(path))) return
+			// Without the final line break of a block scalar.
+			const from = range[0]
+			found.push({ from, to: from + text.slice(from, range[1]).trimEnd().length })
 		},
 	})
 	return found
-}
-
-/** Excludes the final line break of a block scalar. */
-function trimmed(text: string, from: number, to: number): Range {
-	return { from, to: from + text.slice(from, to).trimEnd().length }
 }
 
 /** The name of the setting, or of the list that contains the value. */
