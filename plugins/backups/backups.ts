@@ -84,20 +84,14 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 	return { folder, create, list, remove: (id) => remove(id, 'request'), next: () => schedule.next() }
 }
 
-interface BackupSchedule {
-	/** ISO 8601; null without a schedule. */
-	next(): string | null
-	stop(): void
-}
-
 /**
- * Calls `take` when a backup is due. Skips it if the previous one is still in progress. Backups that were due while no gateway
- * ran are not taken later.
+ * Calls `take` when a backup is due, until `stop`. Skips it if the previous one is still in progress. Backups that were due while no
+ * gateway ran are not taken later. `next`: when the next one is due, ISO 8601; null without a schedule.
  */
 export function takeOnSchedule(
 	{ schedule, timezone }: Pick<BackupSettings, 'schedule' | 'timezone'>,
 	take: () => Promise<void>,
-): BackupSchedule {
+): { next(): string | null; stop(): void } {
 	if (schedule === null) return { next: () => null, stop: () => {} }
 	const cron = new Cron(schedule, { ...(timezone !== null && { timezone }), unref: true, protect: true }, take)
 	return { next: () => cron.nextRun()?.toISOString() ?? null, stop: () => cron.stop() }

@@ -3,7 +3,8 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listBackups } from '../../core/backup/list.ts'
 import { NotChecked, note, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile, Finding } from '../../core/cli/doctor/contract.ts'
+import type { BackupSettings } from './contract.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -33,35 +34,37 @@ export default {
 							'take a new one: svc backup create; and remove that file',
 						),
 					)
-				const { schedule, timezone } = settings
-				const due = schedule === null ? Date.now() - BACKUP_DAYS * DAY_MS : await lastDue(schedule, timezone)
-				// NaN (no backup) is not recent.
-				if (newest >= due) return [...bad, ok(`the latest backup was created at ${new Date(newest).toISOString()}`)]
-				const since = await usedSince(context.home)
-				const isYoung = since === undefined || since > (schedule === null ? Date.now() - HOME_DAYS * DAY_MS : due)
-				if (isYoung) return [...bad, ok('the home is too new to need a backup')]
-				const last = Number.isNaN(newest)
-					? 'none was ever taken'
-					: `the latest one was created at ${new Date(newest).toISOString()}`
-				if (schedule === null)
-					return [
-						...bad,
-						note(
-							`no backup is younger than ${BACKUP_DAYS} days: ${last}`,
-							'take one: svc backup create; or set backups.schedule in gateway.yaml',
-						),
-					]
-				return [
-					...bad,
-					warning(
-						`a backup was due at ${new Date(due).toISOString()}, and ${last}`,
-						'run svc backup create, which shows what prevents a backup; the gateway takes scheduled backups only while it runs',
-					),
-				]
+				return [...bad, await recency(context.home, settings, newest)]
 			},
 		},
 	],
 } satisfies DoctorFile
+
+/** `newest`: when the latest backup was created; NaN if there is none. */
+async function recency(
+	home: string,
+	{ schedule, timezone }: Pick<BackupSettings, 'schedule' | 'timezone'>,
+	newest: number,
+): Promise<Finding> {
+	const due = schedule === null ? Date.now() - BACKUP_DAYS * DAY_MS : await lastDue(schedule, timezone)
+	// NaN is not recent.
+	if (newest >= due) return ok(`the latest backup was created at ${new Date(newest).toISOString()}`)
+	const since = await usedSince(home)
+	const isYoung = since === undefined || since > (schedule === null ? Date.now() - HOME_DAYS * DAY_MS : due)
+	if (isYoung) return ok('the home is too new to need a backup')
+	const last = Number.isNaN(newest)
+		? 'none was ever taken'
+		: `the latest one was created at ${new Date(newest).toISOString()}`
+	if (schedule === null)
+		return note(
+			`no backup is younger than ${BACKUP_DAYS} days: ${last}`,
+			'take one: svc backup create; or set backups.schedule in gateway.yaml',
+		)
+	return warning(
+		`a backup was due at ${new Date(due).toISOString()}, and ${last}`,
+		'run svc backup create, which shows what prevents a backup; the gateway takes scheduled backups only while it runs',
+	)
+}
 
 /** The latest time at which the schedule required a backup that should exist already. */
 async function lastDue(schedule: string, timezone: string | null): Promise<number> {
