@@ -5,17 +5,14 @@ import { encoded } from '../shared/encoded.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { ConsolePage } from './contract.ts'
 
-export interface AddedPage {
+interface AddedPage {
 	plugin: string
 	title: string
 	/** The name of the module below /console/, which changes with its content. */
 	file: string
 }
 
-export interface AddedPages {
-	list(): AddedPage[]
-	file(name: string): ReturnType<typeof encoded> | undefined
-}
+export type AddedPages = ReturnType<typeof addedPages>
 
 const MODULE_LIMIT_BYTES = 512 * 1024
 const schema = Joi.object({
@@ -30,7 +27,7 @@ export function pageProblem(page: unknown): string | null {
 
 type AddedPageSource = AddedPage & { answer: ReturnType<typeof encoded> }
 
-export function addedPages({ extensions, log }: Pick<Context, 'extensions' | 'log'>): AddedPages {
+export function addedPages({ extensions, log }: Pick<Context, 'extensions' | 'log'>) {
 	/** By extension; null for an invalid page. */
 	const known = new WeakMap<ConsolePage, AddedPageSource | null>()
 	const make = (plugin: string, page: ConsolePage): AddedPageSource | null => {
@@ -54,7 +51,7 @@ export function addedPages({ extensions, log }: Pick<Context, 'extensions' | 'lo
 		return [...made.values()]
 	}
 	return {
-		list: () => all().map(({ plugin, title, file }) => ({ plugin, title, file })),
-		file: (name) => all().find(({ file }) => file === name)?.answer,
+		list: (): AddedPage[] => all().map(({ plugin, title, file }) => ({ plugin, title, file })),
+		file: (name: string) => all().find(({ file }) => file === name)?.answer,
 	}
 }

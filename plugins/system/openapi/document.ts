@@ -4,7 +4,6 @@ import type { GenerationView } from '../../../core/plugin.ts'
 import { about, tagOf } from './about.ts'
 import { errorSchema, sharedHeaders } from './errors.ts'
 import { operationOf } from './operation.ts'
-import type { Operation } from './operation.ts'
 import { templateOf } from './requests.ts'
 import { Schemas } from './schemas.ts'
 
@@ -47,7 +46,9 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 	const add = async (server: Server, entryOf: (path: string) => Record<string, unknown>): Promise<void> => {
 		for (const route of server.table().toSorted(byPath)) {
 			const path = entryOf(templateOf(route.path))
-			for (const [method, operation] of operationsOf(route, server, schemas)) path[method] ??= operation
+			const access = server.auth.lookup(route)
+			for (const method of route.method === '*' ? allMethods : [route.method])
+				path[method] ??= operationOf(route, method, access, schemas)
 			for (const tag of route.settings.tags ?? [])
 				if (tag !== 'api' && !tags.has(tag)) tags.set(tag, route.realm.plugin ?? '')
 			if (performance.now() - since < SLICE_MS) continue
@@ -92,12 +93,6 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 
 function sorted<T>(entries: Record<string, T>): Record<string, T> {
 	return Object.fromEntries(Object.entries(entries).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-}
-
-function operationsOf(route: RequestRoute, server: Server, schemas: Schemas): [method: string, Operation][] {
-	const access = server.auth.lookup(route)
-	const methods = route.method === '*' ? allMethods : [route.method]
-	return methods.map((method) => [method, operationOf(route, method, access, schemas)])
 }
 
 function legacyServer(url: string | null): ServerObject {

@@ -5,15 +5,13 @@ import { responsesOf } from './answers.ts'
 import { bodyOf, parametersOf } from './requests.ts'
 import type { Schemas } from './schemas.ts'
 
-export type Operation = Record<string, unknown>
-
 /** The OpenAPI operation of a route with one method. `access`: the route's rules, including defaults. */
 export function operationOf(
 	route: RequestRoute,
 	method: string,
 	access: RouteAccess | false,
 	schemas: Schemas,
-): Operation {
+): Record<string, unknown> {
 	const { settings } = route
 	const withoutAll = scopesOf(access).filter((scope) => scope !== '*')
 	const scopes = withoutAll.length > 0 ? withoutAll : ['*']
