@@ -1,4 +1,5 @@
 /** Formats numbers and times for people. */
+import { jsonIn } from '../../../core/util/json-in.ts'
 import type { Run, Usage } from './types.ts'
 
 const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
@@ -44,14 +45,8 @@ export function excerpt(text: string, limit = 120): string {
 	return line.length <= limit ? line : `${line.slice(0, limit)}…`
 }
 
+/** As indented JSON. A text that is not JSON stays as it is. */
 export function json(value: unknown): string {
-	return typeof value === 'string' ? pretty(value) : JSON.stringify(value, null, 2)
-}
-
-function pretty(text: string): string {
-	try {
-		return JSON.stringify(JSON.parse(text), null, 2)
-	} catch {
-		return text
-	}
+	const parsed = typeof value === 'string' ? jsonIn(value) : value
+	return typeof value === 'string' && parsed === undefined ? value : JSON.stringify(parsed, null, 2)
 }

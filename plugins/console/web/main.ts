@@ -1,6 +1,7 @@
 /** The frame of the console: navigation, the current page, sign-in, and whether the gateway responds. */
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { keyed } from 'lit/directives/keyed.js'
 import { html as staticHtml, unsafeStatic } from 'lit/static-html.js'
 import { ApiError, change, get, hasToken, setToken, tokenNeeded } from './api.ts'
 import { empty, loading, PlainElement } from './page.ts'
@@ -250,10 +251,10 @@ class Console extends PlainElement {
 		const entry = this.#entry()
 		if (!entry && this.#added) return empty('No plugin adds this page.')
 		if (!entry || !this.#loaded.has(this.#name)) return loading
-		// A list of one template, so that another page, or the additional div after a reload, makes a new element.
 		const shown =
 			entry.show?.(this.#rest, this.#query) ?? staticHtml`<${elementOf(this.#name)}></${elementOf(this.#name)}>`
-		return html`${[shown].map((page) => (this.#reloads % 2 === 0 ? page : html`<div>${page}</div>`))}`
+		// A new element after a reload.
+		return html`${keyed(this.#reloads, shown)}`
 	}
 
 	#tokenForm(): TemplateResult {

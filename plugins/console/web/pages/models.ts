@@ -51,7 +51,18 @@ class Models extends Page {
 	protected content(): TemplateResult {
 		return html`
 			<h1>Models</h1>
-			${this.#list()}
+			${table(
+				[['Name', 'name'], 'Kind', ['Address', 'wide'], ['Model', 'name'], 'Key', ''],
+				this.#providers?.map(({ name, kind, base_url, model, key, key_secret, is_default, fallback }) => [
+					name,
+					kind,
+					base_url ?? '–',
+					model ?? '–',
+					key === 'vault' ? `vault: ${key_secret}` : key,
+					is_default ? html`<span class="status completed">default</span>` : fallback ? 'fallback' : nothing,
+				]),
+				empty('No provider is set up: the built-in offline model answers.'),
+			)}
 			<form class="card narrow" @submit=${this.#save}>
 				<h2>Set up a provider</h2>
 				<label
@@ -87,21 +98,6 @@ class Models extends Page {
 				</div>
 			</form>
 		`
-	}
-
-	#list(): TemplateResult {
-		return table(
-			[['Name', 'name'], 'Kind', ['Address', 'wide'], ['Model', 'name'], 'Key', ''],
-			this.#providers?.map((one) => [
-				one.name,
-				one.kind,
-				one.base_url ?? '–',
-				one.model ?? '–',
-				one.key === 'vault' ? `vault: ${one.key_secret}` : one.key,
-				one.is_default ? html`<span class="status completed">default</span>` : one.fallback ? 'fallback' : nothing,
-			]),
-			empty('No provider is set up: the built-in offline model answers.'),
-		)
 	}
 
 	#field(name: keyof Form, label: string, placeholder: string, type = 'text'): TemplateResult {

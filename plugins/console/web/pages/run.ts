@@ -72,6 +72,7 @@ class RunPage extends Page {
 		if (!run) return loading
 		const isOver = run.ended_at !== null
 		const took = runTime(run)
+		const stop = () => this.apply('POST', path`/v1/runs/${run.run_id}/cancel`, {})
 		return html`
 			<h1>Run of <a href="#/agents/${run.agent}">${run.agent}</a> ${status(run.status)}</h1>
 			<p class="note">
@@ -81,7 +82,7 @@ class RunPage extends Page {
 				${run.usage.cost === undefined ? nothing : html`· cost ${cost(run.usage.cost)}`}
 			</p>
 			<div class="row">
-				${isOver ? nothing : html`<button class="danger" @click=${() => this.#stop()}>Stop</button>`}
+				${isOver ? nothing : html`<button class="danger" @click=${stop}>Stop</button>`}
 				${isRetryable(run) ? html`<button class="primary" @click=${() => this.#retry()}>Retry</button>` : nothing}
 				<a class="button" href="#/chat/${run.agent}/${encodeURIComponent(run.conversation)}">Conversation</a>
 				<details class="curl">
@@ -148,10 +149,6 @@ class RunPage extends Page {
 		return html`<li class=${isBad ? 'bad' : ''}>
 			<b>${event_type}</b> ${name === '' ? nothing : html`<code>${String(name)}</code>`} ${at} ${folded(payload)}
 		</li>`
-	}
-
-	#stop(): void {
-		this.apply('POST', path`/v1/runs/${this.runId}/cancel`, {})
 	}
 
 	#retry(): void {

@@ -28,7 +28,12 @@ class Schedule extends Page {
 
 	protected content(): TemplateResult {
 		return html`
-			${agentHead(this.agent, 'schedule')} ${this.#list()}
+			${agentHead(this.agent, 'schedule')}
+			${table(
+				['When', ['Prompt', 'wide'], 'Next', ''],
+				this.#heartbeats?.map((one) => this.#row(one)),
+				empty('The agent has no schedule yet.'),
+			)}
 			<form class="card narrow" @submit=${this.#add}>
 				<h2>New heartbeat</h2>
 				<label>When <input name="when" required autocomplete="off" placeholder="0 9 * * 1-5 (cron), or 30m" /></label>
@@ -38,23 +43,15 @@ class Schedule extends Page {
 		`
 	}
 
-	#list(): TemplateResult {
-		return table(
-			['When', ['Prompt', 'wide'], 'Next', ''],
-			this.#heartbeats?.map(({ id, cron, every, timezone, prompt, paused, next_at }) => {
-				const at = path`/v1/agents/${this.agent}/heartbeats/${id}`
-				return [
-					`${cron ?? (every === null ? 'once' : `every ${every}`)} ${timezone ?? ''}`,
-					prompt,
-					paused ? 'paused' : next_at === null ? '–' : when(next_at),
-					html`<button @click=${() => this.apply('PATCH', at, { paused: !paused })}>
-							${paused ? 'Resume' : 'Pause'}
-						</button>
-						${this.deleteButton('Delete', 'Delete this heartbeat?', at)}`,
-				]
-			}),
-			empty('The agent has no schedule yet.'),
-		)
+	#row({ id, cron, every, timezone, prompt, paused, next_at }: Heartbeat): unknown[] {
+		const at = path`/v1/agents/${this.agent}/heartbeats/${id}`
+		return [
+			`${cron ?? (every === null ? 'once' : `every ${every}`)} ${timezone ?? ''}`,
+			prompt,
+			paused ? 'paused' : next_at === null ? '–' : when(next_at),
+			html`<button @click=${() => this.apply('PATCH', at, { paused: !paused })}>${paused ? 'Resume' : 'Pause'}</button>
+				${this.deleteButton('Delete', 'Delete this heartbeat?', at)}`,
+		]
 	}
 
 	#add(event: SubmitEvent): void {

@@ -44,7 +44,11 @@ class Tokens extends Page {
 							<p>The new token, shown only now: <code>${this.#created}</code></p>
 						</article>`
 			}
-			${this.#list()}
+			${table(
+				['Name', 'Status', ['Scopes', 'wide'], 'Agents', 'Limits', 'Expires', 'Created', ''],
+				this.#tokens?.map((token) => this.#row(token)),
+				empty('No token yet.'),
+			)}
 			<form class="card narrow" @submit=${this.#create}>
 				<h2>New token</h2>
 				<label>Name <input name="label" autocomplete="off" placeholder="the ticket system" /></label>
@@ -69,21 +73,18 @@ class Tokens extends Page {
 		`
 	}
 
-	#list(): TemplateResult {
-		return table(
-			['Name', 'Status', ['Scopes', 'wide'], 'Agents', 'Limits', 'Expires', 'Created', ''],
-			this.#tokens?.map((token) => [
-				token.label ?? html`<code>${token.id.slice(-8)}</code>`,
-				status(token.status),
-				token.scopes.join(' '),
-				token.agents?.join(' ') ?? 'all',
-				limitsText(token),
-				token.expires_at === null ? 'never' : when(token.expires_at),
-				when(token.created_at),
-				token.status === 'active' ? this.#revokeButton(token) : nothing,
-			]),
-			empty('No token yet.'),
-		)
+	#row({ id, label, scopes, agents, limits, status: now, expires_at, created_at }: Token): unknown[] {
+		const question = `Revoke the token ${label ?? id}? Clients that use it are refused at once.`
+		return [
+			label ?? html`<code>${id.slice(-8)}</code>`,
+			status(now),
+			scopes.join(' '),
+			agents?.join(' ') ?? 'all',
+			limitsText(limits),
+			expires_at === null ? 'never' : when(expires_at),
+			when(created_at),
+			now === 'active' ? this.deleteButton('Revoke', question, path`/v1/auth/tokens/${id}`) : nothing,
+		]
 	}
 
 	#create(event: SubmitEvent): void {
@@ -109,14 +110,9 @@ class Tokens extends Page {
 			await this.enter()
 		})
 	}
-
-	#revokeButton({ id, label = id }: Token): TemplateResult {
-		const question = `Revoke the token ${label}? Clients that use it are refused at once.`
-		return this.deleteButton('Revoke', question, path`/v1/auth/tokens/${id}`)
-	}
 }
 
-function limitsText({ limits = {} }: Token): string {
+function limitsText(limits: Record<string, number> = {}): string {
 	const texts = Object.entries(limits).map(([name, limit]) => `${name.replaceAll('_', ' ')}: ${limit}`)
 	return texts.join(', ') || 'none'
 }

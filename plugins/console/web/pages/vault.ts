@@ -40,7 +40,11 @@ class Vault extends Page {
 		if (!this.#secrets) return html`<h1>Vault</h1>`
 		return html`
 			<h1>Vault</h1>
-			${this.#table()}
+			${table(
+				[['Secret', 'name'], 'Stored', ['Agents that may use it', 'wide'], ''],
+				this.#secrets.map((secret) => this.#row(secret)),
+				empty('No secret is stored yet.'),
+			)}
 			<form class="card narrow" @submit=${this.#store}>
 				<h2>New secret</h2>
 				<label
@@ -52,20 +56,15 @@ class Vault extends Page {
 		`
 	}
 
-	#table(): TemplateResult {
-		return table(
-			[['Secret', 'name'], 'Stored', ['Agents that may use it', 'wide'], ''],
-			this.#secrets?.map((secret) => {
-				const question = `Delete the secret ${secret.name}? Agents and settings that use it will fail.`
-				return [
-					secret.name,
-					when(secret.created_at),
-					this.#granted(secret),
-					this.deleteButton('Delete', question, path`/v1/vault/secrets/${secret.id}`),
-				]
-			}),
-			empty('No secret is stored yet.'),
-		)
+	#row(secret: Secret): unknown[] {
+		const { id, name, created_at } = secret
+		const question = `Delete the secret ${name}? Agents and settings that use it will fail.`
+		return [
+			name,
+			when(created_at),
+			this.#granted(secret),
+			this.deleteButton('Delete', question, path`/v1/vault/secrets/${id}`),
+		]
 	}
 
 	#granted(secret: Secret): TemplateResult {
