@@ -5,7 +5,7 @@ import { unguarded } from '../../core/events/families.ts'
 import type { ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import { Attached, Pause } from '../../core/runs/tool.ts'
 import { denied } from './call-policy.ts'
-import { aboutCall, eventText, failure, primitiveEvents, siteOf, success } from './tool-call.ts'
+import { calledEvent, failure, siteOf, success } from './tool-call.ts'
 import { parseArguments } from './tool-specs.ts'
 
 /** As `Runs.callPrimitive`. */
@@ -28,10 +28,9 @@ export async function callNested(
 	const text = JSON.stringify(args) ?? '{}'
 	const key = nestedKey(call, name, text)
 	const request = { id: key.slice(call.run_id.length + 1), name, arguments: text }
-	const payload = { ...aboutCall(tool, request), arguments: eventText(text, site) }
 	// The gateway emits these events, not the plugin that makes the outer call: so its restriction on event types does not apply.
 	const emit = unguarded(call.emit)
-	emit({ event_type: primitiveEvents.called, payload })
+	emit(calledEvent(tool, request, site))
 	const refuse = (): never => {
 		throw new Fault('permission_denied', `${name} would wait, which is not possible within the call of another tool`)
 	}

@@ -58,7 +58,7 @@ export type CallResult =
 /** Characters of arguments or results in an event. */
 const EVENT_LIMIT = 16 * 1024
 
-export const primitiveEvents = { called: 'primitive.called', result: 'primitive.result', failed: 'primitive.failed' }
+const primitiveEvents = { called: 'primitive.called', result: 'primitive.result', failed: 'primitive.failed' }
 
 /**
  * Executes one call. Appends the event of its beginning, and later the event of its end together with its journal step. A failed
@@ -71,41 +71,26 @@ export async function callTool(
 	site: CallSite,
 	logger: Logger,
 ): Promise<CallResult> {
-	let request = written
-	const tool = findTool(tools, request.name)
-	if (!tool) {
-		const offered = tools.filter((one) => site.policy.ruling(one) !== 'deny')
-		const names = offered.map((one) => one.name).join(', ')
-		const why = (await site.whyMissing?.(request.name)) ?? `there are: ${names || 'none'}`
-		const fault = new Fault('tool_unknown', `there is no tool "${request.name}"; ${why}`)
-		return finish(request, site, failure({ name: request.name }, request, site, fault))
-	}
-	if (site.interrupted) {
-		const fault = new Fault(
-			'tool_interrupted',
-			`the call of ${tool.name} was interrupted and its outcome is unknown; check before you call it again`,
-		)
-		return finish(request, site, failure(tool, request, site, fault))
-	}
-
+	const tool = findTool(tools, written.name)
 	let admission: Admission
 	try {
-		admission = await admit(tool, request, site.policy, site.log.redactor)
+		if (!tool) throw await unknownTool(tools, written, site)
+		if (site.interrupted)
+			throw new Fault(
+				'tool_interrupted',
+				`the call of ${tool.name} was interrupted and its outcome is unknown; check before you call it again`,
+			)
+		admission = await admit(tool, written, site.policy, site.log.redactor)
 	} catch (error) {
-		return finish(request, site, failure(tool, request, site, error))
+		return finish(written, site, failure(tool ?? { name: written.name }, written, site, error))
 	}
 	if (admission.status === 'asks') return admission
-	request = admission.request
+	const { request } = admission
 	const note = admission.edited ? editNote(request) : ''
 
-	const events = tool.events ?? primitiveEvents
-	const about = aboutCall(tool, request)
-	const repeatable = tool.repeatable ?? events === primitiveEvents
+	const repeatable = tool.repeatable ?? tool.events === undefined
 	const begun: JournalStep | undefined = repeatable ? undefined : { kind: 'begun', call_id: request.id }
-	const recorded = site.log.append(
-		[{ event_type: events.called, payload: { ...about, arguments: eventText(request.arguments, site) } }],
-		begun,
-	)
+	const recorded = site.log.append([calledEvent(tool, request, site)], begun)
 	if (repeatable) unawaited(recorded)
 	else await recorded
 
@@ -122,10 +107,8 @@ export async function callTool(
 		// After an abort the value may be incomplete. The run continues elsewhere, and repeats the call.
 		if (repeatable) site.signal.throwIfAborted()
 		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
-		if (!(value instanceof Attached))
-			return await finish(request, site, withNote(success(tool, request, site, value), note), revealed)
-		const files = await site.attach(value.files)
-		const finished = successWith(files, tool, request, site, value.value)
+		const files = value instanceof Attached ? await site.attach(value.files) : undefined
+		const finished = success(tool, request, site, value instanceof Attached ? value.value : value, files)
 		return await finish(request, site, withNote(finished, note), revealed, files)
 	} catch (error) {
 		// The execution of the run failed or ended, not the call.
@@ -180,21 +163,22 @@ async function finish(
 	const { event, ok, content } = finished
 	const { step, change, abridge } = recordOf(request, site, finished)
 	const attached = files && files.attachments.length > 0 ? { attachments: files.attachments } : {}
-	await site.log.append([event], { ...step, ...attached }, withFiles(change, site, files))
+	const both: RecordChange | undefined = attached.attachments && {
+		scope: agentScope(site.agent.uid),
+		ops: async () => [...((await change?.ops()) ?? []), ...((await files?.ops()) ?? [])],
+	}
+	await site.log.append([event], { ...step, ...attached }, both ?? change)
 	return { status: 'done', ok, content: abridge(await site.forModel(content, revealed)), ...attached }
 }
 
-/** Merges both changes, which are in the agent's scope. */
-function withFiles(
-	change: RecordChange | undefined,
-	{ agent }: CallSite,
-	files: StoredFiles | undefined,
-): RecordChange | undefined {
-	if (!files || files.attachments.length === 0) return change
-	return {
-		scope: agentScope(agent.uid),
-		ops: async () => [...((await change?.ops()) ?? []), ...(await files.ops())],
-	}
+async function unknownTool(
+	tools: readonly ToolDefinition[],
+	{ name }: ToolCallRequest,
+	{ policy, whyMissing }: CallSite,
+): Promise<Fault> {
+	const offered = tools.filter((one) => policy.ruling(one) !== 'deny').map((one) => one.name)
+	const why = (await whyMissing?.(name)) ?? `there are: ${offered.join(', ') || 'none'}`
+	return new Fault('tool_unknown', `there is no tool "${name}"; ${why}`)
 }
 
 /** Tells the model that the result belongs to arguments other than those that it wrote. */
@@ -209,7 +193,7 @@ function withNote(finished: Finished, note: string): Finished {
 type Logged = Pick<CallSite, 'log'>
 
 /** Cuts a text for an event. */
-export function eventText(text: string, { log }: Logged): string {
+function eventText(text: string, { log }: Logged): string {
 	// Redacted before it is cut, since the cut could leave a part of a secret. A short text is redacted when it is appended.
 	if (text.length <= EVENT_LIMIT) return text
 	const { text: beginning, dropped } = log.redactor.cut(text, EVENT_LIMIT, 'event')
@@ -218,25 +202,29 @@ export function eventText(text: string, { log }: Logged): string {
 
 type CalledTool = Pick<ToolDefinition, 'name' | 'events'>
 
-export function success(tool: CalledTool, request: ToolCallRequest, site: Logged, value: unknown): Finished {
-	const content = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
-	const event = {
-		event_type: (tool.events ?? primitiveEvents).result,
-		payload: { ...aboutCall(tool, request), result: eventText(content, site) },
-	}
-	return { event, ok: true, content }
+export function calledEvent(tool: CalledTool, request: ToolCallRequest, site: Logged): NewEvent {
+	const payload = { ...aboutCall(tool, request), arguments: eventText(request.arguments, site) }
+	return { event_type: (tool.events ?? primitiveEvents).called, payload }
 }
 
-function successWith(
-	{ attachments, omitted }: StoredFiles,
+export function success(
 	tool: CalledTool,
 	request: ToolCallRequest,
 	site: Logged,
 	value: unknown,
+	files?: StoredFiles,
 ): Finished {
-	const { event, content, ok } = success(tool, request, site, value)
-	const whole = [content, ...omitted.map((line) => `[${line}]`)].filter((text) => text !== '').join('\n')
-	return { event: { ...event, payload: { ...event.payload, attachments } }, ok, content: whole }
+	const content = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
+	const event = {
+		event_type: (tool.events ?? primitiveEvents).result,
+		payload: {
+			...aboutCall(tool, request),
+			result: eventText(content, site),
+			...(files && { attachments: files.attachments }),
+		},
+	}
+	const omitted = (files?.omitted ?? []).map((line) => `[${line}]`)
+	return { event, ok: true, content: [content, ...omitted].filter((text) => text !== '').join('\n') }
 }
 
 export function failure(tool: CalledTool, request: ToolCallRequest, site: Logged, error: unknown): Finished {
@@ -249,7 +237,7 @@ export function failure(tool: CalledTool, request: ToolCallRequest, site: Logged
 	return { event, ok: false, content: JSON.stringify({ error: { code, message: shortened } }) }
 }
 
-export function aboutCall(tool: CalledTool, request: ToolCallRequest): Record<string, unknown> {
+function aboutCall(tool: CalledTool, request: ToolCallRequest): Record<string, unknown> {
 	const name = tool.events ? (tool.events.payload ?? { tool: tool.name }) : { primitive: tool.name }
 	return { ...name, call_id: request.id }
 }
