@@ -5,7 +5,6 @@
  * changes the record in the same transaction. So after a crash, the log shows where to continue.
  */
 import { isFault, toWire } from '../../core/errors.ts'
-import type { WireError } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import { takeAbout, takeFreshRun } from './begin.ts'
@@ -72,18 +71,15 @@ async function executeFresh(ctx: Context<RunSettings>, lock: RunLock, fresh: Fre
 async function handle(ctx: Context<RunSettings>, run: RunRecord, error: unknown): Promise<boolean> {
 	// Such a write fails at each retry too, and each retry would call the model again.
 	if (isFault(error, 'payload_too_large', 'invalid_request')) {
-		await giveUp(ctx, run, toWire(error))
+		const log = await openLog(ctx, run)
+		if (log)
+			await finish({ ctx, run, log }, { status: 'failed', error: toWire(error), usage: usageOf(log.journal.steps) })
 		return true
 	}
 	// Its thread died, perhaps because of another run. The journal has all finished steps.
 	if (!isFault(error, 'thread_lost') || ctx.gateway.state() === 'draining') throw error
 	ctx.log.warn(logFieldsOf(run), 'the thread of a run was lost; the run continues from its journal')
 	return false
-}
-
-async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireError): Promise<void> {
-	const log = await openLog(ctx, run)
-	if (log) await finish({ ctx, run, log }, { status: 'failed', error, usage: usageOf(log.journal.steps) })
 }
 
 async function executeOnce(logged: LoggedRun & Pick<Active, 'lock' | 'fresh' | 'about' | 'isFirst'>): Promise<void> {
@@ -129,7 +125,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		const left = await resume(work, waits)
 		if (left.length === 0 || (left.length < waits.length && hasApproved(log.journal))) return null
 		if (!hasUnfinishedBefore(log.journal, left)) {
-			await (left.length < waits.length ? pauseAgain : showPaused)(work, left)
+			await (left.length < waits.length ? pauseAgain(work, left) : showPaused(work))
 			return { status: 'paused' }
 		}
 	}

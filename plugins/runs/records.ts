@@ -47,7 +47,7 @@ export function aboutJob({ id, body }: Job): Record<string, unknown> {
 export async function appendWith<T>(
 	log: RunLog,
 	uid: string,
-	{ events, step }: { events: NewEvent[]; step?: JournalStep },
+	{ events, step }: { events: NewEvent[]; step?: JournalStep | undefined },
 	decide: () => Promise<Decision<T>>,
 ): Promise<T> {
 	let decided: T

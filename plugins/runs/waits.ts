@@ -82,16 +82,29 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 
 /** Pauses the run again: some of its waits remain. */
 export function pauseAgain(work: Work, left: readonly WaitStep[]): Promise<null> {
-	const [question_id] = left.flatMap((wait) => ('question_id' in wait.for ? [wait.for.question_id] : []))
+	const [question_id] = questionsIn(left)
 	const [waits_for] = left.flatMap((wait) => ('run_id' in wait.for ? [wait.for.run_id] : []))
-	const payload = { ...(question_id !== undefined && { question_id }), ...(waits_for !== undefined && { waits_for }) }
-	const events: NewEvent[] = [{ event_type: 'run.paused', payload }]
-	return appendWith(work.log, work.run.agent_uid, { events }, () => pauseOps(work, left))
+	return pause(work, {
+		...(question_id !== undefined && { question_id }),
+		...(waits_for !== undefined && { waits_for }),
+	})
 }
 
 /** Marks the record as paused: a crash of version 0.1.0 may have left it older than the journal. */
-export function showPaused(work: Work, waits: readonly WaitStep[]): Promise<null> {
-	return change(work.ctx.store, agentScope(work.run.agent_uid), () => pauseOps(work, waits))
+export function showPaused(work: Work): Promise<null> {
+	return change(work.ctx.store, agentScope(work.run.agent_uid), () => pauseOps(work))
+}
+
+/** Pauses the run in its log and its record. `step`: of a call that begins to wait, after the question `asked`. */
+function pause(
+	work: Work,
+	payload: { question_id?: string; waits_for?: string },
+	step?: WaitStep,
+	asked?: Question,
+): Promise<null> {
+	const events: NewEvent[] = asked ? [{ event_type: 'question.asked', payload: { ...textOf(asked) } }] : []
+	events.push({ event_type: 'run.paused', payload })
+	return appendWith(work.log, work.run.agent_uid, { events, step }, () => pauseOps(work, step, asked))
 }
 
 /**
@@ -100,16 +113,17 @@ export function showPaused(work: Work, waits: readonly WaitStep[]): Promise<null
  */
 async function pauseOps(
 	{ ctx: { store }, run, log, active_ms }: Work,
-	waits: readonly WaitStep[],
+	step?: WaitStep,
 	asked?: Question,
 ): Promise<Decision<null>> {
+	const earlier = waitsIn(log.journal).filter(({ call_id }) => call_id !== step?.call_id)
 	const { agent_uid, run_id } = run
 	const entry = await store.get<RunRecord>(keys.run(agent_uid, run_id))
 	if (!entry || isEnded(entry.value.status)) return { result: null }
 	const ops: Op[] = []
 	let question: RunRecord['question'] = null
 	const runs: string[] = []
-	for (const wait of waits) {
+	for (const wait of step ? [...earlier, step] : earlier) {
 		if ('run_id' in wait.for) {
 			const awaited = await store.get<RunRecord>(keys.run(agent_uid, wait.for.run_id))
 			if (awaited && !isEnded(awaited.value.status)) runs.push(wait.for.run_id)
@@ -137,19 +151,15 @@ async function pauseOps(
 
 async function pauseFor(work: Work, call: ToolCallRequest, question: Question): Promise<ToolReply> {
 	const { question_id } = question
-	const others = waitsIn(work.log.journal)
-	const step: WaitStep = { kind: 'waits', call_id: call.id, for: { question_id } }
-	const paused: NewEvent = { event_type: 'run.paused', payload: { question_id } }
-	if (others.some(({ call_id }) => call_id === call.id)) {
-		// The question was asked before a crash.
-		await appendWith(work.log, work.run.agent_uid, { events: [paused] }, () => pauseOps(work, others))
-		return { status: 'paused', waits_for: question_id }
-	}
-	const events: NewEvent[] = [{ event_type: 'question.asked', payload: { ...textOf(question) } }, paused]
-	await appendWith(work.log, work.run.agent_uid, { events, step }, () =>
-		pauseOps(work, [...waitsIn(work.log.journal), step], question),
-	)
+	// Otherwise the question was asked before a crash.
+	const isNew = waitsIn(work.log.journal).every(({ call_id }) => call_id !== call.id)
+	if (isNew) await pause(work, { question_id }, { kind: 'waits', call_id: call.id, for: { question_id } }, question)
+	else await pause(work, { question_id })
 	return { status: 'paused', waits_for: question_id }
+}
+
+function questionsIn(waits: readonly WaitStep[]): string[] {
+	return waits.flatMap((wait) => ('question_id' in wait.for ? [wait.for.question_id] : []))
 }
 
 /**
@@ -159,9 +169,7 @@ async function pauseFor(work: Work, call: ToolCallRequest, question: Question): 
 export async function askApproval(work: Work, call: ToolCallRequest, wanted: WantedCall): Promise<ToolReply> {
 	const question = approvalOf(work, call, wanted)
 	const { question_id } = question
-	const open = waitsIn(work.log.journal).flatMap((wait) => ('question_id' in wait.for ? [wait.for.question_id] : []))
-	const waits_for = work.waits_for ?? open[0] ?? question_id
-	work.waits_for = waits_for
+	const waits_for = (work.waits_for ??= questionsIn(waitsIn(work.log.journal))[0] ?? question_id)
 	if (waits_for !== question_id) return { status: 'paused', waits_for }
 	watchExpiry(work.run.agent_uid, question)
 	return pauseFor(work, call, question)
@@ -174,11 +182,7 @@ async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Pr
 	try {
 		const ended = await joinWaiting(work, run_id)
 		if (!ended) {
-			const events: NewEvent[] = [{ event_type: 'run.paused', payload: { waits_for: run_id } }]
-			const step: WaitStep = { kind: 'waits', call_id: call.id, for: { run_id } }
-			await appendWith(work.log, work.run.agent_uid, { events, step }, () =>
-				pauseOps(work, [...waitsIn(work.log.journal).filter(({ call_id }) => call_id !== call.id), step]),
-			)
+			await pause(work, { waits_for: run_id }, { kind: 'waits', call_id: call.id, for: { run_id } })
 			return { status: 'paused', waits_for: run_id }
 		}
 		reports = eventsOfEnded(ended)
