@@ -7,10 +7,11 @@ import type { Entry, Job, Op, Store } from '../../core/store/ports.ts'
 import { causeNow } from '../../core/util/context.ts'
 import { now } from '../../core/util/ids.ts'
 import { checkAnswer, unwatchExpiry } from './approvals.ts'
-import type { Answer, Question, RunRecord, RunSettings } from './contract.ts'
+import type { Answer, Question, RunSettings } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { keys } from './keys.ts'
 import { jobOf, readRun } from './records.ts'
+import { settleOps } from './questions.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
 
 /** Parts of messages: why a question was closed without an answer. */
@@ -47,32 +48,19 @@ export async function answerQuestion(
 		asked && isUnanswered(asked) ? await checkAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
 	const job = await change<Job | null>(store, agentScope(agent.uid), async () => {
 		const question = await readOpenQuestion(store, agent, question_id)
-		const entry = await store.get<RunRecord>(keys.run(agent.uid, question.value.run_id))
-		if (!entry || isEnded(entry.value.status)) {
+		const { ops, run } = await settleOps(store, agent.uid, question, {
+			answer: taken.answer,
+			answered_at: now(),
+			...(actor && { actor }),
+			...(taken.given && { given: taken.given }),
+		})
+		if (!run || isEnded(run.status))
 			throw new Fault(
 				'conflict',
-				`the run that asked question "${question_id}" has ended (${entry?.value.status ?? 'removed'}); nothing waits for the answer`,
+				`the run that asked question "${question_id}" has ended (${run?.status ?? 'removed'}); nothing waits for the answer`,
 			)
-		}
-		const next: RunRecord = { ...entry.value, status: 'started', question: null }
-		const ops = [
-			{
-				key: question.key,
-				value: {
-					...question.value,
-					answer: taken.answer,
-					answered_at: now(),
-					...(actor && { actor }),
-					...(taken.given && { given: taken.given }),
-				} satisfies Question,
-				expect: question.rev,
-			},
-			{ key: entry.key, value: next, expect: entry.rev },
-			...taken.ops,
-			...also,
-		]
 		// The call that asked a live question watches it, so no job is needed.
-		return { ops, result: question.value.live ? null : jobOf(next, question_id) }
+		return { ops: [...ops, ...taken.ops, ...also], result: question.value.live ? null : jobOf(run, question_id) }
 	})
 	unwatchExpiry(question_id)
 	if (job) enqueue(ctx, job)

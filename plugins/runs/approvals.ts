@@ -10,10 +10,10 @@ import { change } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
 import { approvalDigest, approvalOptions, approvalText, readApproval } from './approval-text.ts'
 import type { ApprovalAnswer } from './approval-text.ts'
-import { answerEvents, askedBy, resumedEvent } from './questions.ts'
+import { answerEvents, askedBy, resumedEvent, settleOps } from './questions.ts'
 import { wantedCall } from './call-policy.ts'
 import type { WantedCall } from './call-policy.ts'
-import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, PermanentApproval } from './contract.ts'
+import type { Answer, AskedQuestion, Question, RunSettings, PermanentApproval } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { keys } from './keys.ts'
 import { jobOf } from './records.ts'
@@ -173,11 +173,8 @@ export async function expireApproval(ctx: Context<RunSettings>, uid: string, que
 	const job = await change<Job | null>(ctx.store, agentScope(uid), async () => {
 		const question = await ctx.store.get<Question>(keys.question(uid, question_id))
 		if (!question || !isUnanswered(question.value)) return { result: null }
-		const closed: Op = { key: question.key, value: { ...question.value, closed: 'expired' }, expect: question.rev }
-		const run = await ctx.store.get<RunRecord>(keys.run(uid, question.value.run_id))
-		if (!run || isEnded(run.value.status)) return { ops: [closed], result: null }
-		const value: RunRecord = { ...run.value, status: 'started', question: null }
-		return { ops: [closed, { key: run.key, value, expect: run.rev }], result: jobOf(value, question_id) }
+		const { ops, run } = await settleOps(ctx.store, uid, question, { closed: 'expired' })
+		return { ops, result: run && !isEnded(run.status) ? jobOf(run, question_id) : null }
 	})
 	if (job) enqueue(ctx, job)
 }

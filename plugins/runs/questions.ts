@@ -5,7 +5,7 @@ import type { QuestionText } from '../../core/plugin.ts'
 import type { NewEvent, ToolCallRequest } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
-import type { Op, Store } from '../../core/store/ports.ts'
+import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { AskedQuestion, Question, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
@@ -127,6 +127,20 @@ async function open(store: Store, run: RunRecord, question: Question): Promise<v
 		]
 		return { ops, result: null }
 	})
+}
+
+/** The writes that answer or close an open question, by `fields`, and let its run continue unless it has ended. */
+export async function settleOps(
+	store: Store,
+	uid: string,
+	{ key, value: question, rev }: Entry<Question>,
+	fields: Partial<Question>,
+): Promise<{ ops: Op[]; run: RunRecord | undefined }> {
+	const ops: Op[] = [{ key, value: { ...question, ...fields }, expect: rev }]
+	const entry = await store.get<RunRecord>(keys.run(uid, question.run_id))
+	if (!entry || isEnded(entry.value.status)) return { ops, run: entry?.value }
+	const run: RunRecord = { ...entry.value, status: 'started', question: null }
+	return { ops: [...ops, { key: entry.key, value: run, expect: entry.rev }], run }
 }
 
 /** Closes an open question, and ends the pause that it caused. Returns why it is closed; null if it was answered or never asked. */
