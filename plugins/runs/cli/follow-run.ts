@@ -3,10 +3,9 @@ import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli, StreamedEvent } from '../../../core/cli/contract.ts'
 import { orNull } from '../../../core/cli/or-null.ts'
-import { runOf } from './attach.ts'
-import type { RunExtras } from './attach.ts'
 import { blockingRun, waitingNote } from './blocking-run.ts'
 import type { BlockingRun } from './blocking-run.ts'
+import type { Uploaded } from './files.ts'
 import { askUser } from './run-question.ts'
 import type { Asking, QuestionHooks } from './run-question.ts'
 import type { Question, Run } from './run-record.ts'
@@ -32,6 +31,19 @@ export interface FollowOptions extends QuestionHooks {
 	leave?: AbortSignal
 	/** How runs are shown, default `full`; `short`: only in commands to type, by the end of their id. */
 	ids?: 'short' | 'full'
+}
+
+interface RunExtras {
+	attachments?: readonly Uploaded[]
+	/** Absent: the agent's current session. */
+	conversation?: string | undefined
+}
+
+/** The body of POST /v1/agents/{name}/runs. */
+export function runOf(prompt: string, { attachments = [], conversation }: RunExtras): object {
+	if (attachments.length === 0) return { prompt, conversation }
+	const files = attachments.map(({ blob, name }) => ({ blob, name }))
+	return { prompt: prompt.trim() === '' ? undefined : prompt, attachments: files, conversation }
 }
 
 /** Starts a run and follows it to its end, as `Follower` describes. Ctrl-C stops it. */

@@ -1,8 +1,8 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { textOf } from '../../../core/cli/text-input.ts'
-import { runOf, uploaded } from './attach.ts'
-import { startRun } from './follow-run.ts'
+import { uploaded } from './files.ts'
+import { runOf, startRun } from './follow-run.ts'
 import type { Run } from './run-record.ts'
 
 interface RunArguments {
