@@ -2,6 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Attachment } from '../../core/protocol.ts'
+import { isObject } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import type { EndpointOrder } from '../models/contract.ts'
 import { keys } from './keys.ts'
 import { appendWith } from './records.ts'
@@ -119,17 +121,9 @@ async function send(order: EndpointOrder, type: string, body: Buffer, signal: Ab
 		const message = `the server answered with status ${status}: ${responseText}`
 		throw status >= 500 || status === 429 || status === 408 ? new Error(message) : new Refused(message)
 	}
-	const text = textIn(responseText)
-	if (typeof text !== 'string') throw new Refused('the answer of the server contains no text')
-	return text
-}
-
-function textIn(answer: string): unknown {
-	try {
-		return (JSON.parse(answer) as { text?: unknown } | null)?.text
-	} catch {
-		throw new Refused('the answer of the server is not JSON')
-	}
+	const answer = jsonIn(responseText)
+	if (isObject(answer) && typeof answer.text === 'string') return answer.text
+	throw new Refused(`the answer of the server ${answer === undefined ? 'is not JSON' : 'contains no text'}`)
 }
 
 /** An error that a retry would not change. */
