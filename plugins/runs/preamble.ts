@@ -132,10 +132,9 @@ function wireNamer(tools: readonly ToolDefinition[]): (part: string) => string {
 	}
 }
 
-/** Cached formatters: creating one takes as long as the rest of a preamble. */
+/** Times that are kept. */
 const ZONES = 64
-const formatters = new BoundedMap<string | undefined, Intl.DateTimeFormat>(ZONES)
-/** By zone and minute. */
+/** By minute and zone: creating a formatter takes as long as the rest of a preamble. */
 const times = new BoundedMap<string, string>(ZONES)
 const MINUTE_MS = 60_000
 
@@ -148,17 +147,7 @@ function timeOf(at: Date, timeZone?: string): string {
 }
 
 function formatTime(at: Date, timeZone?: string): string {
-	const formatter = formatters.get(timeZone) ?? formatterFor(timeZone)
-	formatters.set(timeZone, formatter)
-	const zone = timeZone ?? formatter.resolvedOptions().timeZone
-	const parts = formatter.formatToParts(at)
-	const part = (type: string): string => parts.find((one) => one.type === type)?.value ?? ''
-	const date = `${part('weekday')} ${part('day')} ${part('month')} ${part('year')}`
-	return `${date}, ${part('hour')}:${part('minute')} (${zone}, ${part('timeZoneName')})`
-}
-
-function formatterFor(timeZone?: string): Intl.DateTimeFormat {
-	return new Intl.DateTimeFormat('en-GB', {
+	const formatter = new Intl.DateTimeFormat('en-GB', {
 		...(timeZone !== undefined && { timeZone }),
 		weekday: 'long',
 		year: 'numeric',
@@ -169,4 +158,9 @@ function formatterFor(timeZone?: string): Intl.DateTimeFormat {
 		hourCycle: 'h23',
 		timeZoneName: 'shortOffset',
 	})
+	const zone = timeZone ?? formatter.resolvedOptions().timeZone
+	const parts = formatter.formatToParts(at)
+	const part = (type: string): string => parts.find((one) => one.type === type)?.value ?? ''
+	const date = `${part('weekday')} ${part('day')} ${part('month')} ${part('year')}`
+	return `${date}, ${part('hour')}:${part('minute')} (${zone}, ${part('timeZoneName')})`
 }
