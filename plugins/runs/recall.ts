@@ -41,7 +41,14 @@ export function addRecall(ctx: Pick<Context, 'primitive' | 'extend'> & RecallDep
 			query: Joi.string().min(1).max(1_000).required().description('A few words of the turn.'),
 			limit: Joi.number().integer().min(1).max(50).description(`Maximum number of turns; default ${RESULTS}.`),
 		}),
-		run: (args, call) => search(ctx, args as unknown as Search, call),
+		async run(args, call) {
+			const release = await searches.acquire({ signal: call.signal })
+			try {
+				return await search(ctx, args as unknown as Search, call)
+			} finally {
+				release()
+			}
+		},
 	})
 	ctx.primitive({
 		name: 'conversation.read',
@@ -92,16 +99,7 @@ async function read(
 	throw unknown(result_id)
 }
 
-async function search(ctx: RecallDeps, asked: Search, call: ToolCall): Promise<unknown> {
-	const release = await searches.acquire({ signal: call.signal })
-	try {
-		return await find(ctx, asked, call)
-	} finally {
-		release()
-	}
-}
-
-async function find(
+async function search(
 	ctx: RecallDeps,
 	{ query, limit = RESULTS }: Search,
 	{ agent, conversation, run_id, signal }: ToolCall,
