@@ -25,8 +25,12 @@ export async function mustExist(store: Store, agent: AgentRef, conversation: str
 }
 
 export async function hasTurns(store: Store, uid: string, conversation: string): Promise<boolean> {
-	for await (const _ of store.keys(keys.turns(uid, conversation), { limit: 1 })) return true
-	return false
+	return (await firstOf(store.keys(keys.turns(uid, conversation), { limit: 1 }))) !== undefined
+}
+
+export async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
+	for await (const item of items) return item
+	return undefined
 }
 
 export function noConversation(agent: AgentRef, conversation: string): Fault {

@@ -8,6 +8,7 @@ import type { Message, RunRecord } from './contract.ts'
 import {
 	ANSWER_CHARACTERS,
 	currentSession,
+	firstOf,
 	messagesOfRun,
 	mustExist,
 	newestFirst,
@@ -66,7 +67,9 @@ export async function listConversations(
 		read += sizeOf(run)
 		top ??= run_id
 		if (!passed.has(conversation) && !INTERNAL.includes(trigger)) {
-			if ((await newestUpTo(store, agent, conversation, top)) === run_id) {
+			// `before` is exclusive: `~` sorts after the run itself and before the next one.
+			const newest = await firstOf(newestTurns(store, agent, conversation, `${top}~`))
+			if (newest && runOf(newest) === run_id) {
 				characters += sizeOf(run)
 				if (characters > ANSWER_CHARACTERS && conversations.length > 0) return { conversations, next_cursor }
 				const created_at = await createdAt(store, agent, conversation)
@@ -90,11 +93,7 @@ export async function readConversation(
 	{ limit, before }: { limit: number; before?: string },
 ): Promise<Conversation & { turns: Turn[]; next_cursor: string | null }> {
 	await mustExist(store, agent, conversation)
-	let newest: RunRecord | null = null
-	for await (const run of newestFirst(store, agent, conversation)) {
-		newest = run
-		break
-	}
+	const newest = (await firstOf(newestFirst(store, agent, conversation))) ?? null
 	if (newest && INTERNAL.includes(newest.trigger)) throw noConversation(agent, conversation)
 	const found: Conversation = {
 		conversation,
@@ -114,17 +113,6 @@ export async function readConversation(
 	}
 	if (later) turns.push({ run: later, messages: messagesOfRun(later, undefined) })
 	return { ...found, turns, next_cursor: null }
-}
-
-async function newestUpTo(
-	store: Store,
-	agent: AgentRef,
-	conversation: string,
-	top: string,
-): Promise<string | undefined> {
-	// `before` is exclusive: `~` sorts after the run itself and before the next one.
-	for await (const key of newestTurns(store, agent, conversation, `${top}~`)) return runOf(key)
-	return undefined
 }
 
 async function createdAt(store: Store, { uid }: AgentRef, conversation: string): Promise<string | null> {
