@@ -2,8 +2,7 @@
 import { Fault } from '../../core/errors.ts'
 import { timeOfId } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import { agentScope } from '../../core/store/agent-scope.ts'
-import { change } from '../../core/store/change.ts'
+import { changeRecord } from '../../core/store/change.ts'
 import { deleteAll } from '../shared/delete-all.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { RunRecord } from './contract.ts'
@@ -35,10 +34,8 @@ export async function writeNote(
 			'invalid_arguments',
 			`the value is ${bytes} bytes as JSON; at most ${NOTE_BYTES} are kept in short-term memory`,
 		)
-	return change<number>(store, agentScope(uid), async () => {
-		const place = keys.shortTerm(uid, conversation)
-		const entry = await store.get<Record<string, unknown>>(place)
-		const notes = new Map(Object.entries(entry?.value ?? {}))
+	return changeRecord<Record<string, unknown>, number>(store, keys.shortTerm(uid, conversation), (before = {}) => {
+		const notes = new Map(Object.entries(before))
 		if (value === null) notes.delete(key)
 		else notes.set(key, value)
 		if (notes.size > NOTE_LIMIT)
@@ -46,7 +43,7 @@ export async function writeNote(
 				'invalid_arguments',
 				`short-term memory holds at most ${NOTE_LIMIT} keys; write null to a key that is no longer needed`,
 			)
-		return { ops: [{ key: place, value: Object.fromEntries(notes), expect: entry?.rev ?? null }], result: notes.size }
+		return { next: Object.fromEntries(notes), result: notes.size }
 	})
 }
 

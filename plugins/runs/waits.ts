@@ -14,7 +14,7 @@ import type { Journal } from './run-log.ts'
 import { approvalOf, outcomeOf, watchExpiry } from './approvals.ts'
 import type { WantedCall } from './call-policy.ts'
 import { answeredCall } from './tool-call.ts'
-import { change } from '../../core/store/change.ts'
+import { change, changeRecord } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
 import { answerEvents, askedBy, textOf } from './questions.ts'
 import type { Question, RunRecord } from './contract.ts'
@@ -197,18 +197,16 @@ async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Pr
 
 /** Registers the run to continue when the other run ends. Returns the other run if it has already ended. */
 function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<RunRecord | null> {
-	return change<RunRecord | null>(store, agentScope(run.agent_uid), async () => {
-		const entry = await store.get<RunRecord>(keys.run(run.agent_uid, run_id))
-		if (!entry) throw new Fault('not_found', `agent "${run.agent}" has no run "${run_id}" to wait for`)
-		const { conversation, status, waited_by = [] } = entry.value
-		if (isEnded(status)) return { result: entry.value }
+	return changeRecord<RunRecord, RunRecord | null>(store, keys.run(run.agent_uid, run_id), (awaited) => {
+		if (!awaited) throw new Fault('not_found', `agent "${run.agent}" has no run "${run_id}" to wait for`)
+		const { conversation, status, waited_by = [] } = awaited
+		if (isEnded(status)) return { result: awaited }
 		if (conversation === run.conversation)
 			throw new Fault('conflict', `run ${run_id} is in the same conversation, so both runs would wait for each other`)
 		if (waited_by.includes(run.run_id)) return { result: null }
 		if (waited_by.length >= WAITING_LIMIT)
 			throw new Fault('conflict', `${WAITING_LIMIT} runs already wait for run ${run_id}, which is the limit`)
-		const value: RunRecord = { ...entry.value, waited_by: [...waited_by, run.run_id] }
-		return { ops: [{ key: entry.key, value, expect: entry.rev }], result: null }
+		return { next: { ...awaited, waited_by: [...waited_by, run.run_id] }, result: null }
 	})
 }
 
