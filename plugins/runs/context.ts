@@ -14,8 +14,7 @@ import type { AgentConfig } from '../agents/contract.ts'
 import type { RunRecord } from './contract.ts'
 import { historyOf } from './history.ts'
 import { keys } from './keys.ts'
-import { readSummary } from './summary-record.ts'
-import { awaitSummary } from './summary-progress.ts'
+import { awaitSummary, readSummary } from './summary-record.ts'
 
 export interface ContextRequest {
 	run: Pick<RunRecord, 'agent_uid' | 'conversation'> & { run_id?: string }

@@ -9,7 +9,7 @@ import { end } from './ending.ts'
 import { charge, hasActed, mayHaveFamily } from './family.ts'
 import { completedWith, eventsOfAnswer, withShortReasoning } from './journal.ts'
 import { keys } from './keys.ts'
-import { logFieldsOf } from './run-fields.ts'
+import { logFieldsOf } from './work.ts'
 import type { Final, LoggedRun, Work } from './work.ts'
 
 export async function finish(

@@ -3,7 +3,7 @@ import type { Notice } from '../../core/events/notices.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { RunRecord, RunSettings } from './contract.ts'
-import { logFieldsOf } from './run-fields.ts'
+import { logFieldsOf } from './work.ts'
 
 /** Log lines at once about one kind of failure; then one a minute. */
 const AT_ONCE = 10

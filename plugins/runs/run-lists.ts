@@ -1,4 +1,4 @@
-/** Lists of runs: of one agent and of all. */
+/** Lists of runs: of one agent, of all, and of those that a conversation started. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { RunRecord, RunStatus, Runs } from './contract.ts'
@@ -75,4 +75,24 @@ async function* newestRuns(
 	const after = cursor === undefined ? {} : { after: keys.index(cursor) }
 	for await (const { key, value } of store.list<IndexEntry>(keys.indexes(), { reverse: true, ...after }))
 		yield { run_id: key.at(-1) ?? '', uid: value.uid }
+}
+
+/**
+ * Unfinished runs in other conversations that runs of this conversation started, directly or through other runs, oldest first.
+ * The runs in between may have ended.
+ */
+export async function startedIn(store: Store, uid: string, conversation: string): Promise<string[]> {
+	const isBelow = async (run_id: string): Promise<boolean> => {
+		for (let run = await readRun(store, uid, run_id); run?.parent;) {
+			run = await readRun(store, uid, run.parent.run_id)
+			if (run?.conversation === conversation) return true
+		}
+		return false
+	}
+	const found: string[] = []
+	for await (const { key, value } of store.list<ConversationQueue>(keys.queues(uid))) {
+		if (key.at(-1) === conversation) continue
+		for (const run_id of value.runs) if (await isBelow(run_id)) found.push(run_id)
+	}
+	return found.toSorted()
 }

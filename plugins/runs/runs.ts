@@ -13,8 +13,7 @@ import { converse, follow } from './converse.ts'
 import { currentSession, messagesOf, mustExist, newSession } from './conversation.ts'
 import { censusOf } from './census.ts'
 import { executeNow } from './claims.ts'
-import { deliverFields } from './deliver-fields.ts'
-import { begunDestination, destinationOf, openDestination } from './destination.ts'
+import { begunDestination, deliverFields, destinationOf, openDestination } from './destination.ts'
 import type { RunInputs, RunRecord, Runs, RunSettings } from './contract.ts'
 import { openLog, stop } from './ending.ts'
 import { resultIn } from './follower.ts'
@@ -27,13 +26,12 @@ import { contextReport } from './next-request.ts'
 import { forgetAllNotes } from './notes.ts'
 import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
-import { allRuns, runsOfAgent } from './run-lists.ts'
+import { allRuns, runsOfAgent, startedIn } from './run-lists.ts'
 import { findRun, getRun, readRun } from './records.ts'
 import { isEnded } from './run-state.ts'
 import { openQueueLimits } from './queue-limits.ts'
 import { retryRun } from './retry.ts'
 import { createRun } from './start.ts'
-import { startedIn } from './started-in.ts'
 import { summariesOf } from './summaries.ts'
 import { stopTogether, appendByHolder, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
@@ -141,7 +139,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			await nextTurn() // as in cancel
 		},
 		async stopStarted({ uid }, conversation) {
-			const ids = await startedIn(ctx, uid, conversation)
+			const ids = await startedIn(store, uid, conversation)
 			await stopTogether(ids, (run_id) => stop(ctx, uid, run_id))
 			return ids.length
 		},

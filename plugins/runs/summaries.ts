@@ -20,11 +20,10 @@ import type { RunRecord, Runs, SummaryRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
 import { conversationKey, keys } from './keys.ts'
 import { nextRequest } from './next-request.ts'
-import { readSummary, writeSummary } from './summary-record.ts'
+import { isSummarizing, readSummary, trackSummary, writeSummary } from './summary-record.ts'
 import { askForSummary } from './summary-run.ts'
 import { answerIn, linesOf, plainSummary, promptOf } from './summary-text.ts'
 import { transcriptOf } from './transcript.ts'
-import { isSummarizing, trackSummary } from './summary-progress.ts'
 
 /** Concurrent summaries of all agents. */
 const CONCURRENT = 2

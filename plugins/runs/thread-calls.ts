@@ -4,12 +4,11 @@ import type { ToolCallRequest, ToolReply } from '../../core/protocol.ts'
 import { openQuestionQueue } from './questions.ts'
 import type { QuestionQueue } from './questions.ts'
 import { policyOf } from './call-policy.ts'
-import { forModel } from './for-model.ts'
-import { inContext } from './run-fields.ts'
 import { callTool } from './tool-call.ts'
 import { storeFiles } from './tool-files.ts'
 import { whyMissing } from './tools-ready.ts'
 import { askApproval, beginWait } from './waits.ts'
+import { forModel, inContext } from './work.ts'
 import type { Active } from './work.ts'
 
 /** Shared by all calls of the execution; created by the first call, since most runs make none. */

@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { tidy } from '../../../plugins/runs/maintenance.ts'
-import { isSummarizing } from '../../../plugins/runs/summary-progress.ts'
+import { isSummarizing } from '../../../plugins/runs/summary-record.ts'
 import { svcFor } from '../../support/cli.ts'
 import { contextProbe } from '../../support/context-probe.ts'
 import { startGateway } from '../../support/gateway.ts'
