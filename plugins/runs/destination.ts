@@ -3,13 +3,13 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Deliver, DeliverFields, Destination, Destinations, OpenDestination, RunRecord, Runs } from './contract.ts'
+import { findRun } from './records.ts'
 
 type DestinationDeps = Pick<Context, 'extensions'>
 
 /** As `Runs.destination` and `Runs.changeDestination`. */
 export function destinationOf(
-	ctx: DestinationDeps,
-	find: Runs['find'],
+	ctx: DestinationDeps & Pick<Context, 'store'>,
 ): Pick<Runs, 'destination' | 'changeDestination'> {
 	const checked = async (agent: AgentRef, destination: Destination): Promise<Destination> => {
 		const { deliver, origin } = destination
@@ -23,7 +23,7 @@ export function destinationOf(
 	}
 	return {
 		async destination(agent, wanted, run_id) {
-			const run = run_id === undefined ? undefined : await find(run_id)
+			const run = run_id === undefined ? undefined : await findRun(ctx.store, run_id)
 			const origin = run && (await destinationsIn(ctx)?.origin(run))
 			// The default is never refused: each run checks when it starts whether the chat is still bound.
 			if (wanted === undefined) return origin ? { deliver: 'origin', origin } : { deliver: 'none' }

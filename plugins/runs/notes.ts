@@ -47,11 +47,6 @@ export async function writeNote(
 	})
 }
 
-/** Deletes the notes of all conversations of the agent. */
-export function forgetAllNotes(store: Store, uid: string): Promise<void> {
-	return deleteAll(store, keys.allShortTerm(uid))
-}
-
 /** Deletes the notes of conversations that have ended: earlier sessions, those of a single run, and those without any run. */
 export async function forgetEndedNotes(store: Store, agent: Pick<AgentRef, 'uid' | 'name'>): Promise<void> {
 	const { uid } = agent

@@ -1,10 +1,10 @@
 /** The service `runs`: starts, reads and ends runs. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
-import { causeNow } from '../../core/util/context.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
+import { deleteAll } from '../shared/delete-all.ts'
 import { openQuestionOf } from './open-question.ts'
 import { revoke, permanentApprovals } from './approvals.ts'
 import { answerQuestion, openQuestions } from './answer-question.ts'
@@ -12,18 +12,16 @@ import { untilStored } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { currentSession, messagesOf, mustExist, newSession } from './conversation.ts'
 import { censusOf } from './census.ts'
-import { executeNow } from './claims.ts'
-import { begunDestination, deliverFields, destinationOf, openDestination } from './destination.ts'
+import { deliverFields, destinationOf } from './destination.ts'
 import type { RunInputs, RunRecord, Runs, RunSettings } from './contract.ts'
 import { openLog, stop } from './ending.ts'
 import { resultIn } from './follower.ts'
 import { forgetConversation } from './forget.ts'
-import { messagesIn, originIn } from './journal.ts'
+import { messagesIn } from './journal.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 import { callNested } from './nested-call.ts'
 import { contextReport } from './next-request.ts'
-import { forgetAllNotes } from './notes.ts'
 import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
 import { allRuns, runsOfAgent, startedIn } from './run-lists.ts'
@@ -31,11 +29,10 @@ import { findRun, getRun, readRun } from './records.ts'
 import { isEnded } from './run-state.ts'
 import { openQueueLimits } from './queue-limits.ts'
 import { retryRun } from './retry.ts'
-import { createRun } from './start.ts'
+import { startRun } from './start.ts'
 import { summariesOf } from './summaries.ts'
-import { stopTogether, appendByHolder, withFreeRun, withRun } from './run-lock.ts'
+import { stopTogether, appendByHolder, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
-import { newRunId } from './run-ids.ts'
 
 /** Limit of characters that `progress` returns. */
 const PROGRESS_CHARACTERS = 1024 * 1024
@@ -43,56 +40,14 @@ const PROGRESS_CHARACTERS = 1024 * 1024
 export function runsOf(ctx: Context<RunSettings>): Runs {
 	const { store } = ctx
 
-	/** Emits `run.queued`, unless the run has already started. */
-	const reportQueued = (run: RunRecord): Promise<void> =>
-		withFreeRun(run.run_id, async () => {
-			const { run_id, agent, conversation } = run
-			const log = await openRun(ctx.events, { run_id, agent_id: agent })
-			if (log.journal.last === 0)
-				await log.append([...originIn(log, run), { event_type: 'run.queued', payload: { conversation } }])
-			log.close()
-		})
-
 	const checkQueueLimits = openQueueLimits(ctx)
 	const runs: Runs = {
 		converse: (agent, message, listener) => converse(ctx, runs, agent, message, listener),
 		follow: (run_id, listener) => follow(ctx, runs, run_id, listener),
 		result: async (run) => resultIn(run, await openQuestionOf(store, run)),
-		async start(agent, request) {
-			const conversation = request.conversation ?? (await currentSession(store, agent))
-			const opened = await openDestination(ctx, agent, request.destination, conversation)
-			const run_id = newRunId()
-			// The start of a run by an agent does not count toward `runs_per_day`, only its tokens do: results must not get lost.
-			const cause = causeNow()
-			const payer = cause?.actor.kind === 'agent' ? undefined : cause?.payer
-			const counted = ctx.use('usage').start(run_id, agent, payer)
-			const { run, isNew } = await createRun(
-				ctx,
-				agent,
-				run_id,
-				{
-					...request,
-					conversation,
-					...(opened?.place !== undefined && { place: opened.place }),
-					...(opened && {
-						also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])],
-					}),
-				},
-				{ checkQueueLimits, counted, execute: (created) => executeNow(ctx, created) },
-			)
-			// The agent's record is in another scope. If the agent is already marked as deleted, the deletion may have missed this
-			// run; if it is marked later, the deletion finds it.
-			if (isNew && (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) {
-				await stop(ctx, agent.uid, run.run_id)
-				await store.delete(keys.index(run.run_id))
-				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
-			}
-			if (isNew && run.status === 'queued') await reportQueued(run)
-			if (opened) await begunDestination(ctx, opened, run, isNew)
-			return run
-		},
+		start: (agent, request) => startRun(ctx, checkQueueLimits, agent, request),
 		context: (agent, conversation) => contextReport(ctx, agent, conversation),
-		...destinationOf(ctx, (run_id) => findRun(store, run_id)),
+		...destinationOf(ctx),
 		deliverFields,
 		...saidOf(ctx),
 		get: (run_id) => getRun(store, run_id),
@@ -188,7 +143,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		newSession: async (agent) => reportSession(agent, (await newSession(store, agent)).session_id),
 		async reset(agent) {
 			const { session_id } = await newSession(store, agent)
-			await forgetAllNotes(store, agent.uid)
+			await deleteAll(store, keys.allShortTerm(agent.uid))
 			return reportSession(agent, session_id)
 		},
 		async clear(agent) {

@@ -11,15 +11,22 @@ import { untilNoConflict } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import type { Blobs } from '../attachments/contract.ts'
-import type { RunStart } from '../usage/contract.ts'
 import { begin } from './begin.ts'
+import { executeNow } from './claims.ts'
 import type { RunRecord, RunSettings, StartRequest } from './contract.ts'
+import { currentSession } from './conversation.ts'
+import { begunDestination, openDestination } from './destination.ts'
+import { stop } from './ending.ts'
 import { adopt } from './family.ts'
+import { originIn } from './journal.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 import { isNamed } from './named-conversation.ts'
 import type { QueueLimits } from './queue-limits.ts'
 import { readRun } from './records.ts'
+import { newRunId } from './run-ids.ts'
+import { withFreeRun } from './run-lock.ts'
+import { openRun } from './run-log.ts'
 import { callerOf } from './waiting-by-caller.ts'
 
 export interface IdempotencyRecord {
@@ -30,24 +37,57 @@ export interface IdempotencyRecord {
 
 export const IDEMPOTENCY_MS = 24 * 3600 * 1000
 
-interface StartDeps {
-	checkQueueLimits: QueueLimits
-	/** Counts the run toward the limits of its caller. */
-	counted: RunStart
-	/** See `begin`. */
-	execute(run: RunRecord): void
+/** As `Runs.start`. */
+export async function startRun(
+	ctx: Context<RunSettings>,
+	checkQueueLimits: QueueLimits,
+	agent: AgentRef,
+	request: StartRequest,
+): Promise<RunRecord> {
+	const conversation = request.conversation ?? (await currentSession(ctx.store, agent))
+	const opened = await openDestination(ctx, agent, request.destination, conversation)
+	const { run, isNew } = await createRun(ctx, checkQueueLimits, agent, {
+		...request,
+		conversation,
+		...(opened?.place !== undefined && { place: opened.place }),
+		...(opened && { also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])] }),
+	})
+	// The agent's record is in another scope. If the agent is already marked as deleted, the deletion may have missed this
+	// run; if it is marked later, the deletion finds it.
+	if (isNew && (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) {
+		await stop(ctx, agent.uid, run.run_id)
+		await ctx.store.delete(keys.index(run.run_id))
+		throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
+	}
+	if (isNew && run.status === 'queued') await reportQueued(ctx, run)
+	if (opened) await begunDestination(ctx, opened, run, isNew)
+	return run
+}
+
+/** Emits `run.queued`, unless the run has already started. */
+function reportQueued({ events }: Pick<Context, 'events'>, run: RunRecord): Promise<unknown> {
+	const { run_id, agent, conversation } = run
+	return withFreeRun(run_id, async () => {
+		const log = await openRun(events, { run_id, agent_id: agent })
+		if (log.journal.last === 0)
+			await log.append([...originIn(log, run), { event_type: 'run.queued', payload: { conversation } }])
+		log.close()
+	})
 }
 
 /** `isNew` is false if the idempotency key returned an earlier run. */
-export async function createRun(
+async function createRun(
 	ctx: Context<RunSettings>,
+	checkQueueLimits: QueueLimits,
 	agent: AgentRef,
-	run_id: string,
 	request: StartRequest & { conversation: string },
-	{ checkQueueLimits, counted, execute }: StartDeps,
 ): Promise<{ run: RunRecord; isNew: boolean }> {
 	const { store, use } = ctx
 	const { uid } = agent
+	const run_id = newRunId()
+	// The start of a run by an agent does not count toward `runs_per_day`, only its tokens do: results must not get lost.
+	const cause = causeNow()
+	const counted = use('usage').start(run_id, agent, cause?.actor.kind === 'agent' ? undefined : cause?.payer)
 	const repeated =
 		request.idempotency_key === undefined ? null : repetition(store, uid, request.idempotency_key, request)
 
@@ -90,7 +130,7 @@ export async function createRun(
 	try {
 		const taken = await untilNoConflict(decide, async ({ ops = [], result }) => {
 			if (result.isNew && result.run.status === 'started')
-				await begin(ctx, result.run, { ops, given: request.given, execute })
+				await begin(ctx, result.run, { ops, given: request.given, execute: (run) => executeNow(ctx, run) })
 			else if (ops.length > 0) await store.commit(agentScope(uid), ops)
 			isStarted = result.isNew
 			return result
