@@ -2,8 +2,8 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { Exchange, NewMessage, RunListener, RunRecord, Runs } from './contract.ts'
-import { Follower, isNotOpen } from './follower.ts'
-import type { FollowerDeps } from './follower.ts'
+import { isNotOpen, openFollower } from './follower.ts'
+import type { Follower, FollowerDeps } from './follower.ts'
 
 /** As `Runs.converse`. */
 export async function converse(
@@ -18,7 +18,7 @@ export async function converse(
 	const listen = (run_id: string): Follower => {
 		if (follower?.run_id === run_id) return follower
 		follower?.close()
-		return (follower = new Follower(ctx, runs, run_id, listener))
+		return (follower = openFollower(ctx, runs, run_id, listener))
 	}
 	try {
 		const { run, answered } = await send(runs, agent, message, listen)
@@ -43,7 +43,7 @@ export async function follow(
 	run_id: string,
 	listener: RunListener = {},
 ): Promise<Exchange> {
-	const follower = new Follower(ctx, runs, run_id, listener)
+	const follower = openFollower(ctx, runs, run_id, listener)
 	try {
 		follower.begin({ record: await runs.get(run_id) })
 		return follower

@@ -6,7 +6,7 @@ import { AnswerStream } from './answer-stream.ts'
 import { watchOpenQuestion } from './open-question.ts'
 import { openQuestion, stateAfter } from './run-state.ts'
 import type { RunState } from './run-state.ts'
-import type { OpenQuestion, Exchange, RunListener, RunRecord, RunResult, Runs } from './contract.ts'
+import type { OpenQuestion, RunListener, RunRecord, RunResult, Runs } from './contract.ts'
 
 export type FollowerDeps = Pick<Context, 'store' | 'events' | 'log'>
 
@@ -15,160 +15,144 @@ interface RelayedQuestion {
 	withdrawn: AbortController
 }
 
+export type Follower = ReturnType<typeof openFollower>
+
 /**
- * Buffers the events of the run from its construction on, and delivers them after `begin`, when it is certain that the message
- * belongs to this run.
+ * Buffers the events of the run from now on, and delivers them after `begin`, when it is certain that the message belongs to this
+ * run.
  */
-export class Follower implements Exchange {
-	readonly run_id: string
-	readonly #ctx: FollowerDeps
-	readonly #runs: Runs
-	readonly #listener: RunListener
-	readonly #result = Promise.withResolvers<RunResult>()
-	readonly result = this.#result.promise
-	readonly #answer: AnswerStream
-	/** Functions that `close` calls. */
-	readonly #releases: (() => void)[]
+export function openFollower({ store, events, log }: FollowerDeps, runs: Runs, run_id: string, listener: RunListener) {
+	const { signal, ask } = listener
+	const result = Promise.withResolvers<RunResult>()
+	result.promise.catch(() => {}) // nothing awaits it after the caller has left
+	const answer = new AnswerStream(listener.text)
 	/** Events before `begin`; null after it. */
-	#buffer: EventEnvelope[] | null = []
-	#state: RunState = { status: 'queued', question: null }
+	let buffer: EventEnvelope[] | null = []
+	let state: RunState = { status: 'queued', question: null }
 	/** The question that the listener is answering. */
-	#asking: RelayedQuestion | undefined
+	let asking: RelayedQuestion | undefined
 	/** The id of the question that this follower answered last. */
-	#answered: string | undefined
-	#watchesBelow = false
-	#isOver = false
+	let lastAnswered: string | undefined
+	let watchesBelow = false
+	let isOver = false
+	signal?.addEventListener('abort', leave, { once: true })
+	/** Functions that `close` calls. */
+	const releases = [
+		events.subscribe({ run_id }, ({ event }) => {
+			if (buffer) buffer.push(event)
+			else handle(event)
+		}),
+		() => signal?.removeEventListener('abort', leave),
+	]
+	if (signal?.aborted) leave()
 
-	constructor(ctx: FollowerDeps, runs: Runs, run_id: string, listener: RunListener) {
-		this.#ctx = ctx
-		this.#runs = runs
-		this.run_id = run_id
-		this.#listener = listener
-		this.#answer = new AnswerStream(listener.text)
-		this.#result.promise.catch(() => {}) // nothing awaits it after the caller has left
-		const { signal } = listener
-		signal?.addEventListener('abort', this.#leave, { once: true })
-		this.#releases = [
-			ctx.events.subscribe({ run_id }, ({ event }) => {
-				if (this.#buffer) this.#buffer.push(event)
-				else this.#handle(event)
-			}),
-			() => signal?.removeEventListener('abort', this.#leave),
-		]
-		if (signal?.aborted) this.#leave()
-	}
-
-	/**
-	 * `record`: the run's record, read after the construction. `answered`: id of the question that the message answered. With
-	 * neither, the run is new and all of its events are buffered.
-	 */
-	begin({ record, answered }: { record?: RunRecord; answered?: string | undefined } = {}): void {
-		this.#answered = answered
-		const buffered = this.#buffer ?? []
-		this.#buffer = null
-		if (this.#isOver) return
-		if (record) this.#catchUp(record)
-		for (const event of buffered) this.#handle(event)
-		if (record || answered !== undefined) this.#watchBelow()
-	}
-
-	/** `release` is called when the run is no longer followed, which may be within this call. */
-	own(release: () => void): void {
-		if (this.#isOver) release()
-		else this.#releases.push(release)
+	return {
+		run_id,
+		result: result.promise,
+		/**
+		 * `record`: the run's record, read after the follower was opened. `answered`: id of the question that the message answered.
+		 * With neither, the run is new and all of its events are buffered.
+		 */
+		begin({ record, answered }: { record?: RunRecord; answered?: string | undefined } = {}): void {
+			lastAnswered = answered
+			const buffered = buffer ?? []
+			buffer = null
+			if (isOver) return
+			const ended = record && resultIn(record)
+			if (ended) finish(ended)
+			else if (record) apply(record)
+			for (const event of buffered) handle(event)
+			if (record || answered !== undefined) watchBelow()
+		},
+		/** `release` is called when the run is no longer followed, which may be within this call. */
+		own(release: () => void): void {
+			if (isOver) release()
+			else releases.push(release)
+		},
+		finish,
+		close,
 	}
 
 	/** Resolves the result with the current text. */
-	finish(end: Pick<RunResult, 'status'> & Partial<RunResult>): void {
-		if (!this.close()) return
-		const { text, isWhole, model, usage, finish_reason } = this.#answer
-		this.#result.resolve({ text, isWhole, model, usage, finish_reason, error: null, ...end })
+	function finish(end: Pick<RunResult, 'status'> & Partial<RunResult>): void {
+		if (!close()) return
+		const { text, isWhole, model, usage, finish_reason } = answer
+		result.resolve({ text, isWhole, model, usage, finish_reason, error: null, ...end })
 	}
 
 	/** Stops following the run. False if that happened before. */
-	close(): boolean {
-		if (this.#isOver) return false
-		this.#isOver = true
-		this.#withdraw()
-		for (const release of this.#releases) release()
+	function close(): boolean {
+		if (isOver) return false
+		isOver = true
+		withdraw()
+		for (const release of releases) release()
 		return true
 	}
 
-	readonly #leave = (): void => {
-		if (!this.close()) return
-		this.#result.reject(this.#listener.signal?.reason)
+	function leave(): void {
+		if (!close()) return
+		result.reject(signal?.reason)
 		// Before `begin` it is unknown whether the message belongs to this run.
-		if (this.#listener.stopsRun && !this.#buffer) void this.#stop()
+		if (!listener.stopsRun || buffer) return
+		runs
+			.stop(run_id)
+			.catch((error: unknown) =>
+				log.error({ err: error, run_id }, 'the run of a caller that left could not be stopped'),
+			)
 	}
 
-	async #stop(): Promise<void> {
-		try {
-			await this.#runs.stop(this.run_id)
-		} catch (error) {
-			this.#ctx.log.error({ err: error, run_id: this.run_id }, 'the run of a caller that left could not be stopped')
-		}
-	}
-
-	#catchUp(record: RunRecord): void {
-		const result = resultIn(record)
-		if (result) this.finish(result)
-		else this.#apply(record)
-	}
-
-	#handle(event: EventEnvelope): void {
-		if (this.#isOver) return
-		this.#listener.event?.(event)
-		const end = this.#answer.handle(event)
-		if (this.#isBroken()) return
-		if (end) return this.finish(end)
-		this.#apply(stateAfter(this.#state, event))
-		if (event.payload.waits_for !== undefined) this.#watchBelow()
+	function handle(event: EventEnvelope): void {
+		if (isOver) return
+		listener.event?.(event)
+		const end = answer.handle(event)
+		if (isBroken()) return
+		if (end) return finish(end)
+		apply(stateAfter(state, event))
+		if (event.payload.waits_for !== undefined) watchBelow()
 	}
 
 	/** Most runs never wait for a sub-agent, and watching reads the record. */
-	#watchBelow(): void {
-		if (this.#isOver || this.#watchesBelow) return
-		this.#watchesBelow = true
-		this.#releases.push(watchOpenQuestion(this.#ctx, this.run_id, (asked) => this.#hearBelow(asked)))
+	function watchBelow(): void {
+		if (isOver || watchesBelow) return
+		watchesBelow = true
+		releases.push(
+			watchOpenQuestion({ store, events, log }, run_id, (asked) => {
+				if (isOver) return
+				if (asked) relay(asked)
+				else if (asking?.asked.run_id !== run_id) withdraw()
+			}),
+		)
 	}
 
-	#apply(state: RunState): void {
-		if (state === this.#state) return
-		const [before, open] = [openQuestion(this.#state), openQuestion(state)]
-		this.#state = state
-		if (open) this.#ask({ ...open, run_id: this.run_id })
-		else if (before) this.#withdraw()
+	function apply(next: RunState): void {
+		if (next === state) return
+		const [before, open] = [openQuestion(state), openQuestion(next)]
+		state = next
+		if (open) relay({ ...open, run_id })
+		else if (before) withdraw()
 	}
 
-	#hearBelow(asked: OpenQuestion | null): void {
-		if (this.#isOver) return
-		if (asked) this.#ask(asked)
-		else if (this.#asking?.asked.run_id !== this.run_id) this.#withdraw()
-	}
-
-	#ask(asked: OpenQuestion): void {
+	function relay(asked: OpenQuestion): void {
 		const { question_id } = asked
-		if (question_id === this.#answered || question_id === this.#asking?.asked.question_id) return
-		this.#withdraw()
-		const { ask } = this.#listener
-		if (!ask) return this.#endWith(asked)
-		const asking = { asked, withdrawn: new AbortController() }
-		this.#asking = asking
-		void this.#relay(asking, ask).catch((error: unknown) => {
-			if (this.close()) this.#result.reject(error)
+		if (question_id === lastAnswered || question_id === asking?.asked.question_id) return
+		withdraw()
+		if (!ask) return endWith(asked)
+		asking = { asked, withdrawn: new AbortController() }
+		sendAnswer(asking, ask).catch((error: unknown) => {
+			if (close()) result.reject(error)
 		})
 	}
 
-	async #relay(asking: RelayedQuestion, ask: NonNullable<RunListener['ask']>): Promise<void> {
-		const { question_id, run_id } = asking.asked
-		const answer = await ask(asking.asked, asking.withdrawn.signal, run_id !== this.run_id)
-		if (this.#asking !== asking) return
-		this.#asking = undefined
-		if (answer === null) return this.#endWith(asking.asked)
-		this.#answered = question_id
-		const { agent: name, agent_uid: uid } = await this.#runs.get(this.run_id)
+	async function sendAnswer(current: RelayedQuestion, ask: NonNullable<RunListener['ask']>): Promise<void> {
+		const { asked, withdrawn } = current
+		const given = await ask(asked, withdrawn.signal, asked.run_id !== run_id)
+		if (asking !== current) return
+		asking = undefined
+		if (given === null) return endWith(asked)
+		lastAnswered = asked.question_id
+		const { agent: name, agent_uid: uid } = await runs.get(run_id)
 		try {
-			await this.#runs.answer({ name, uid }, question_id, answer)
+			await runs.answer({ name, uid }, asked.question_id, given)
 		} catch (error) {
 			// The question was answered elsewhere or withdrawn: the run's events show what follows.
 			if (!isNotOpen(error)) throw error
@@ -176,19 +160,19 @@ export class Follower implements Exchange {
 	}
 
 	/** The listener does not answer the question: the text ends with it. */
-	#endWith(asked: OpenQuestion): void {
-		this.#answer.ask(questionText(asked, this.run_id))
-		if (!this.#isBroken()) this.finish({ status: 'asks', question: asked })
+	function endWith(asked: OpenQuestion): void {
+		answer.ask(questionText(asked, run_id))
+		if (!isBroken()) finish({ status: 'asks', question: asked })
 	}
 
-	#withdraw(): void {
-		this.#asking?.withdrawn.abort()
-		this.#asking = undefined
+	function withdraw(): void {
+		asking?.withdrawn.abort()
+		asking = undefined
 	}
 
-	#isBroken(): boolean {
-		if (this.#answer.isWhole || !this.#listener.until?.includes('broken')) return false
-		this.finish({ status: 'broken' })
+	function isBroken(): boolean {
+		if (answer.isWhole || !listener.until?.includes('broken')) return false
+		finish({ status: 'broken' })
 		return true
 	}
 }
