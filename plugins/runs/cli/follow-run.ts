@@ -1,7 +1,7 @@
 /** One run, followed to its end at the terminal. */
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
-import type { Cli, StreamedEvent } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
 import { orNull } from '../../../core/cli/or-null.ts'
 import { blockingRun, waitingNote } from './blocking-run.ts'
 import type { BlockingRun } from './blocking-run.ts'
@@ -46,31 +46,24 @@ export function runOf(prompt: string, { attachments = [], conversation }: RunExt
 	return { prompt: prompt.trim() === '' ? undefined : prompt, attachments: files, conversation }
 }
 
-/** Starts a run and follows it to its end, as `Follower` describes. Ctrl-C stops it. */
+/** Starts a run and follows it to its end, as `show` describes. Ctrl-C stops it. */
 export function startRun(cli: Cli, agent: string, prompt: string, options: FollowOptions & RunExtras): Promise<Run> {
 	const start = async (): Promise<string> => {
 		const until = { signal: AbortSignal.timeout(START_MS) }
 		const { run_id } = await cli.api.request<Run>('POST', path`/v1/agents/${agent}/runs`, runOf(prompt, options), until)
 		return run_id
 	}
-	return new Follower(cli, agent, options).follow({ start })
+	return show(cli, agent, { start }, options)
 }
 
 /** Follows an existing run; Ctrl-C does not stop it. */
 export async function followRun(cli: Cli, run_id: string): Promise<Run> {
 	const run = await readRun(cli, run_id)
-	return new Follower(cli, run.agent).follow({ run_id })
+	return show(cli, run.agent, { run_id })
 }
 
 export function readRun({ api }: Cli, run_id: string): Promise<Run> {
 	return api.request<Run>('GET', path`/v1/runs/${run_id}`)
-}
-
-/** False if it had already ended. */
-async function cancel({ api, out }: Cli, run_id: string, ids: FollowOptions['ids']): Promise<boolean> {
-	const stopped = await orNull(api.request<Run>('POST', path`/v1/runs/${run_id}/cancel`), ['conflict'])
-	if (stopped) out.note(out.style.dim(ids === 'short' ? '  (stopped)' : `  (stopped run ${run_id})`))
-	return stopped !== null
 }
 
 /** An existing run, or how to start one, which Ctrl-C stops. */
@@ -80,52 +73,43 @@ type RunTarget = { run_id: string } | { start(): Promise<string> }
  * Shows a run until its end: with `--json` its events, with `--quiet` the answer alone. Asks the agent's questions at the
  * prompt. Throws a CliError if the run failed or was stopped, and `interrupted` after Ctrl-C.
  */
-class Follower {
-	readonly #cli: Cli
+async function show(cli: Cli, agent: string, target: RunTarget, options: FollowOptions = {}): Promise<Run> {
+	const { api, out } = cli
 	/** Aborts on Ctrl-C. */
-	readonly #signal: AbortSignal
-	readonly #options: FollowOptions
-	readonly #agent: string
-	readonly #over = new AbortController()
+	const signal = options.signal ?? cli.signal
+	const over = new AbortController()
 	/** Aborts when no more events are needed. */
-	readonly #until: AbortSignal
-	#view: RunView = noView
-	#asking: Asking | undefined
-	#state: RunState = { status: 'queued', question: null }
+	const until = AbortSignal.any([signal, over.signal, ...(options.leave ? [options.leave] : [])])
+	const view = out.quiet || out.json ? noView : await runView(out)
+	let run_id = 'run_id' in target ? target.run_id : ''
+	let state: RunState = { status: 'queued', question: null }
+	let asking: Asking | undefined
 	/** The conversation in whose queue the run waits. */
-	#queuedIn: string | undefined
+	let queuedIn: string | undefined
 	/** The run ahead of it in the queue, as last shown. */
-	#ahead: BlockingRun | undefined
+	let ahead: BlockingRun | undefined
 	/** Why the user's answer could not be read or sent. */
-	#failure: unknown
+	let failure: unknown
 
-	constructor(cli: Cli, agent: string, options: FollowOptions = {}) {
-		this.#cli = cli
-		this.#options = options
-		this.#signal = options.signal ?? cli.signal
-		this.#until = AbortSignal.any([this.#signal, this.#over.signal, ...(options.leave ? [options.leave] : [])])
-		this.#agent = agent
-	}
+	await listen()
+	return await conclude()
 
-	async follow(target: RunTarget): Promise<Run> {
-		const { api, out } = this.#cli
-		if (!out.quiet && !out.json) this.#view = await runView(out)
+	async function listen(): Promise<void> {
 		const open = Promise.withResolvers<void>()
-		let run_id = 'run_id' in target ? target.run_id : undefined
-		let lost = false
+		let isLost = false
 		// All of the agent's events: a run's events cannot be requested before it has an id, and sub-agents may ask questions.
 		const stream = api.events(
-			{ agent_id: this.#agent },
+			{ agent_id: agent },
 			{
-				signal: this.#until,
+				signal: until,
 				opened: () => {
 					open.resolve()
-					if (lost && run_id !== undefined) this.#catchUp(run_id, REPLAY_MS)
-					lost = false
+					if (isLost && run_id !== '') catchUp(REPLAY_MS)
+					isLost = false
 				},
 				lost: () => {
-					if (!lost) out.note(out.style.dim('  (the connection is lost; reconnecting)'))
-					lost = true
+					if (!isLost) out.note(out.style.dim('  (the connection is lost; reconnecting)'))
+					isLost = true
 				},
 			},
 		)
@@ -133,143 +117,129 @@ class Follower {
 		try {
 			const first = events.next()
 			await Promise.race([open.promise, first])
-			first.catch(() => {}) // reported by #listen, unless the run cannot be started
-			if (this.#signal.aborted) throw new CliError('interrupted', '')
-			this.#view.wait()
-			const own = 'start' in target ? await target.start() : target.run_id
-			if (run_id !== undefined) this.#catchUp(own, 0)
-			run_id = own
-			await this.#listen(first, events, own)
+			first.catch(() => {}) // reported below, unless the run cannot be started
+			if (signal.aborted) throw new CliError('interrupted', '')
+			view.wait()
+			if ('start' in target) run_id = await target.start()
+			else catchUp(0)
+			for (let next = await first; next.done !== true; next = await events.next()) {
+				const { event } = next.value
+				if (event.run_id !== run_id) handleOther(event)
+				else handle(event)
+				if (isEnded(state.status)) return
+			}
 		} finally {
-			this.#over.abort()
-			this.#view.rest()
+			over.abort()
+			view.rest()
 			await events.return?.()
 		}
-		return await this.#conclude(run_id, target)
 	}
 
-	async #listen(
-		first: Promise<IteratorResult<StreamedEvent>>,
-		events: AsyncIterator<StreamedEvent>,
-		run_id: string,
-	): Promise<void> {
-		for (let next = await first; next.done !== true; next = await events.next()) {
-			const { event } = next.value
-			if (event.run_id !== run_id) {
-				this.#handleOther(event, run_id)
-				continue
-			}
-			this.#handle(event, run_id)
-			if (isEnded(this.#state.status)) return
-		}
-	}
-
-	#handle(event: EventEnvelope, run_id: string): void {
-		this.#cli.out.line(event)
-		this.#view.show(event)
-		this.#noteAnswer(event)
-		const before = this.#state
-		const state = stateAfter(before, event)
+	function handle(event: EventEnvelope): void {
+		out.line(event)
+		view.show(event)
+		noteAnswer(event)
+		const before = state
+		state = stateAfter(before, event)
 		if (state === before) return
-		this.#state = state
 		const question = openQuestion(state)
-		if (state.status === 'queued') this.#queue(String(event.payload.conversation), run_id)
-		else if (question) this.#ask(question, run_id)
-		else if (state.waits_for) this.#catchUp(run_id, REPLAY_MS)
-		else if (state.status !== before.status) this.#begin()
+		if (state.status === 'queued') queue(String(event.payload.conversation))
+		else if (question) ask(question, run_id)
+		else if (state.waits_for) catchUp(REPLAY_MS)
+		else if (state.status !== before.status) begin()
 	}
 
 	/** Shows which run it waits for in its conversation queue, and what that run waits for. */
-	#queue(conversation: string, run_id: string): void {
-		this.#queuedIn = conversation
+	function queue(conversation: string): void {
+		queuedIn = conversation
 		const showAhead = async (): Promise<void> => {
-			const ahead = await blockingRun(this.#cli, this.#agent, conversation)
-			const before = this.#ahead
-			if (this.#queuedIn === undefined || ahead === undefined) return
-			if (before?.run_id === ahead.run_id && before.question?.question_id === ahead.question?.question_id) return
-			this.#ahead = ahead
-			if (!ahead.question && before !== undefined) return // the user knows that a run is ahead
-			const { out, ask } = this.#cli
-			out.note(
-				out.style.dim(`  (${waitingNote(this.#cli, this.#agent, { ...ahead, run_id: this.#id(ahead.run_id) })})`),
-			)
-			if (!ahead.question) return
-			if (ask.canAsk && !out.json) this.#ask(ahead.question, ahead.question.run_id ?? run_id)
-			else this.#options.stuck?.()
+			const found = await blockingRun(cli, agent, conversation)
+			const before = ahead
+			if (queuedIn === undefined || found === undefined) return
+			if (before?.run_id === found.run_id && before.question?.question_id === found.question?.question_id) return
+			ahead = found
+			const { question } = found
+			if (!question && before !== undefined) return // the user knows that a run is ahead
+			out.note(out.style.dim(`  (${waitingNote(cli, agent, { question, run_id: shownId(found.run_id) })})`))
+			if (!question) return
+			if (cli.ask.canAsk && !out.json) ask(question, question.run_id ?? run_id)
+			else options.stuck?.()
 		}
 		showAhead().catch(() => {}) // the connection is lost, and the check is repeated
 	}
 
 	/** The run has left the queue. */
-	#begin(): void {
-		this.#queuedIn = undefined
-		this.#asking?.withdraw()
+	function begin(): void {
+		queuedIn = undefined
+		asking?.withdraw()
 	}
 
 	/** An event of another run of the agent: a sub-agent that this one waits for, or a run ahead of it. */
-	#handleOther(event: EventEnvelope, run_id: string): void {
-		this.#noteAnswer(event)
-		if (this.#queuedIn !== undefined) {
-			if (event.run_id === this.#ahead?.run_id && endEvents.includes(event.event_type)) this.#asking?.withdraw()
-			if (changeEvents.has(event.event_type)) this.#queue(this.#queuedIn, run_id)
+	function handleOther(event: EventEnvelope): void {
+		noteAnswer(event)
+		if (queuedIn !== undefined) {
+			if (event.run_id === ahead?.run_id && endEvents.includes(event.event_type)) asking?.withdraw()
+			if (changeEvents.has(event.event_type)) queue(queuedIn)
 		}
-		if (this.#state.waits_for && event.event_type === 'run.paused') this.#catchUp(run_id, REPLAY_MS)
+		if (state.waits_for && event.event_type === 'run.paused') catchUp(REPLAY_MS)
 	}
 
-	#noteAnswer({ event_type, payload }: EventEnvelope): void {
-		if (event_type === 'question.answered' && payload.question_id === this.#asking?.question_id)
-			this.#asking?.withdraw(String(payload.answer))
+	function noteAnswer({ event_type, payload }: EventEnvelope): void {
+		if (event_type === 'question.answered' && payload.question_id === asking?.question_id)
+			asking?.withdraw(String(payload.answer))
 	}
 
-	#ask(question: Question, run_id: string): void {
+	/** `asker`: the question of any other run is that of a sub-agent. */
+	function ask(question: Question, asker: string): void {
 		// After a lost connection, the event may arrive again.
-		if (this.#asking?.question_id === question.question_id) return
-		this.#view.rest()
-		this.#asking = askUser(this.#cli, { agent: this.#agent, run_id, hooks: this.#options }, question, this.#until)
-		this.#asking.done.catch((error: unknown) => {
-			if (this.#until.aborted) return // no more questions
-			this.#failure ??= error
-			this.#over.abort()
+		if (asking?.question_id === question.question_id) return
+		view.rest()
+		asking = askUser(cli, { agent, run_id: asker, hooks: options }, question, until)
+		asking.done.catch((error: unknown) => {
+			if (until.aborted) return // no more questions
+			failure ??= error
+			over.abort()
 		})
 	}
 
 	/** Reads the run's record, since events may be missing. Waits `graceMs` for the last events of a run that has ended. */
-	#catchUp(run_id: string, graceMs: number): void {
+	function catchUp(graceMs: number): void {
 		const checkRecord = async (): Promise<void> => {
-			const run = await readRun(this.#cli, run_id)
-			if (run.ended_at !== null) return void setTimeout(() => this.#over.abort(), graceMs).unref()
-			this.#state = run
-			if (run.status === 'queued') return this.#queue(run.conversation, run_id)
-			if (this.#queuedIn !== undefined) this.#begin()
-			if (run.open_question) this.#ask(run.open_question, run_id)
+			const run = await readRun(cli, run_id)
+			if (run.ended_at !== null) return void setTimeout(() => over.abort(), graceMs).unref()
+			state = run
+			if (run.status === 'queued') return queue(run.conversation)
+			if (queuedIn !== undefined) begin()
+			if (run.open_question) ask(run.open_question, run_id)
 		}
 		checkRecord().catch(() => {}) // the connection is lost again, and the check is repeated
 	}
 
-	#id(run_id: string): string {
-		return this.#options.ids === 'short' ? shortId(run_id) : run_id
+	function shownId(id: string): string {
+		return options.ids === 'short' ? shortId(id) : id
 	}
 
-	async #conclude(run_id = '', target: RunTarget): Promise<Run> {
-		const { out } = this.#cli
-		const broken = this.#failure instanceof CliError && this.#failure.exit === 'interrupted'
-		this.#view.rest()
-		if (this.#options.leave?.aborted) {
-			const left = await readRun(this.#cli, run_id)
+	async function conclude(): Promise<Run> {
+		const isBroken = failure instanceof CliError && failure.exit === 'interrupted'
+		view.rest()
+		if (options.leave?.aborted) {
+			const left = await readRun(cli, run_id)
+			const id = shownId(run_id)
 			if (left.ended_at === null)
-				out.note(
-					out.style.dim(
-						`  (the run continues: svc runs follow ${this.#id(run_id)}, or svc runs cancel ${this.#id(run_id)})`,
-					),
-				)
+				out.note(out.style.dim(`  (the run continues: svc runs follow ${id}, or svc runs cancel ${id})`))
 			return left
 		}
-		if (this.#signal.aborted || broken) {
-			const stopped = 'run_id' in target || (await cancel(this.#cli, run_id, this.#options.ids))
-			if (stopped) throw new CliError('interrupted', '')
-		} else if (this.#failure !== undefined) throw this.#failure
-		const run = await readRun(this.#cli, run_id)
-		this.#view.finish(run.answer)
+		if (signal.aborted || isBroken) {
+			if ('run_id' in target) throw new CliError('interrupted', '')
+			// Null if it had already ended.
+			const stopped = await orNull(api.request<Run>('POST', path`/v1/runs/${run_id}/cancel`), ['conflict'])
+			if (stopped) {
+				out.note(out.style.dim(options.ids === 'short' ? '  (stopped)' : `  (stopped run ${run_id})`))
+				throw new CliError('interrupted', '')
+			}
+		} else if (failure !== undefined) throw failure
+		const run = await readRun(cli, run_id)
+		view.finish(run.answer)
 		if (out.quiet && run.answer) out.write(`${run.answer}\n`)
 		const { status, error, usage } = run
 		if (status === 'stopped') throw new CliError('failed', 'the run was stopped', { code: 'stopped' })
@@ -279,7 +249,7 @@ class Follower {
 				: ''
 			throw new CliError('failed', `the run failed: ${error.message} (${error.code})${advice}`, { code: error.code })
 		}
-		const named = this.#options.ids === 'short' ? '' : `; run ${run_id}`
+		const named = options.ids === 'short' ? '' : `; run ${run_id}`
 		out.note(out.style.dim(`  (${usage.input_tokens} tokens in, ${usage.output_tokens} out${named})`))
 		return run
 	}

@@ -6,13 +6,6 @@ export type Asking = ReturnType<typeof askUser>
 
 const OTHER = 'Something else …'
 
-/** The fields of the followed run that are needed here. */
-interface Followed {
-	agent: string
-	run_id: string
-	hooks?: QuestionHooks
-}
-
 export interface QuestionHooks {
 	/** Called if there is no terminal: the question must be answered elsewhere. */
 	stuck?(): void
@@ -20,8 +13,16 @@ export interface QuestionHooks {
 	command?(text: string): Promise<'none' | 'again' | 'over'>
 }
 
-/** Asks the user the question of an agent or a sub-agent, and sends the answer. Without a terminal, shows how to answer. */
-export function askUser(cli: Cli, { agent, run_id, hooks = {} }: Followed, asked: Question, signal: AbortSignal) {
+/**
+ * Asks the user the question of an agent or a sub-agent, and sends the answer. Without a terminal, shows how to answer.
+ * `run_id`: the followed run.
+ */
+export function askUser(
+	cli: Cli,
+	{ agent, run_id, hooks }: { agent: string; run_id: string; hooks: QuestionHooks },
+	asked: Question,
+	signal: AbortSignal,
+) {
 	const { question_id, question, options = [] } = asked
 	const { api, ask, out } = cli
 	const isBelow = asked.run_id !== undefined && asked.run_id !== run_id
