@@ -7,20 +7,15 @@ import { pluralize } from '../../../core/util/pluralize.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { ContextReport } from '../contract.ts'
+import type { Conversation, Turn } from '../conversations.ts'
 import { pages } from '../../../core/cli/pages.ts'
 import type { Run } from './run-record.ts'
 
-interface ListedConversation {
-	conversation: string
-	is_session: boolean
-	created_at: string
-	newest_run: Run
-}
+type ListedConversation = Omit<Conversation, 'newest_run'> & { newest_run: Run }
 
-interface ShownConversation extends Omit<ListedConversation, 'created_at' | 'newest_run'> {
-	created_at: string | null
+type ShownConversation = Omit<Conversation, 'newest_run'> & {
 	newest_run: Run | null
-	turns: { run_id: string; status: string; messages: { role: string; content: string; timestamp: string }[] }[]
+	turns: (Pick<Run, 'run_id' | 'status'> & Pick<Turn, 'messages'>)[]
 }
 
 interface Named {

@@ -118,10 +118,7 @@ export async function converse(
 				command: async (text) => (commands.has(text) ? handleCommand(text) : 'none'),
 			}),
 		)
-		const ended = followed.then(
-			() => {},
-			() => {},
-		)
+		const ended = followed.catch(() => {})
 		pending = { interrupt, leave, ended }
 		if (ask.canAsk) listening.resolve()
 		void ended.then(() => {
