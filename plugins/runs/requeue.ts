@@ -63,10 +63,5 @@ async function withdrawLost({ store }: Context, { uid }: AgentRef, { run_id, que
 	if (!question) return false
 	const asked = await store.get<Question>(keys.question(uid, question.question_id))
 	if (!asked?.value.live) return false
-	let isOurs = true
-	await withFreeRun(run_id, async () => {
-		isOurs = false
-		await closeQuestion(store, uid, question.question_id, 'withdrawn')
-	})
-	return !isOurs
+	return withFreeRun(run_id, () => closeQuestion(store, uid, question.question_id, 'withdrawn'))
 }

@@ -5,7 +5,7 @@
 import { isFault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
 import type { Actor } from '../../core/util/context.ts'
-import { onAbort } from '../../core/util/on-abort.ts'
+import { unlessAborted } from '../../core/util/unless-aborted.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { RunLog } from './run-log.ts'
 
@@ -91,18 +91,14 @@ function whenFree(run_id: string): Promise<void> | undefined {
 
 /** Settles once `isHeld` is false. Throws the signal's reason. */
 export async function untilFree(run_id: string, signal: AbortSignal): Promise<void> {
-	for (let free = whenFree(run_id); free; free = whenFree(run_id)) {
-		signal.throwIfAborted()
-		const { promise, resolve, reject } = Promise.withResolvers<void>()
-		const removeListener = onAbort(signal, () => reject(signal.reason as Error))
-		void free.then(resolve)
-		await promise.finally(removeListener)
-	}
+	for (let free = whenFree(run_id); free; free = whenFree(run_id)) await unlessAborted(signal, free)
 }
 
-/** Does `work` if the run has no holder; otherwise skips it. */
-export async function withFreeRun(run_id: string, work: () => Promise<void>): Promise<void> {
-	if (!holders.has(run_id)) await withRun(run_id, work)
+/** Does `work` if the run has no holder; otherwise skips it, and returns false. */
+export async function withFreeRun(run_id: string, work: () => Promise<unknown>): Promise<boolean> {
+	if (holders.has(run_id)) return false
+	await withRun(run_id, work)
+	return true
 }
 
 /** Appends events through the run's holder. False if it has none any more: then nothing was written. */
