@@ -2,10 +2,9 @@
 import { unawaited } from './run-log.ts'
 import type { Active } from './work.ts'
 
-/** `hold`: stops the wall clock of the run until the returned function is called. */
-export function openModelSlot(work: Active, hold: () => () => void) {
+/** `over`: aborts when the execution ends. `hold` stops the wall clock of the run until the returned function is called. */
+export function openModelSlot(work: Active, over: AbortSignal, hold: () => () => void) {
 	const { ctx, agent, log, lock } = work
-	const closed = new AbortController()
 	let release: (() => void) | undefined
 	const leave = (): void => {
 		release?.()
@@ -17,7 +16,7 @@ export function openModelSlot(work: Active, hold: () => () => void) {
 			const resume = hold()
 			const began = performance.now()
 			// Not earlier: most providers have no limit, and a combined signal is expensive.
-			const signal = AbortSignal.any([lock.signal, closed.signal])
+			const signal = AbortSignal.any([lock.signal, over])
 			const onWait = (): void => unawaited(log.append([{ event_type: 'model.queued', payload: { provider, model } }]))
 			try {
 				release = await ctx.use('models').slot(provider, agent.uid, signal, onWait)
@@ -31,10 +30,5 @@ export function openModelSlot(work: Active, hold: () => () => void) {
 			return null
 		},
 		leave,
-		/** To be called when the run has ended. */
-		close(): void {
-			closed.abort('the run has ended')
-			leave()
-		},
 	}
 }

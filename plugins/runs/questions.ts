@@ -21,11 +21,10 @@ const TEXT_LIMIT = 4_000
 const OPTIONS_LIMIT = 64
 
 /**
- * Concurrent calls of a run share one queue, so it shows one question at a time. `signal` aborts when the run has ended; `hold`
- * stops its wall clock until the returned function is called.
+ * Concurrent calls of a run share one queue, so it shows one question at a time. `signal` aborts when the run has ended, which
+ * withdraws the open questions and refuses later ones. `hold` stops its wall clock until the returned function is called.
  */
 export function openQuestionQueue(work: Work, signal: AbortSignal, hold: () => () => void) {
-	const withdrawn = new AbortController()
 	const queue = openSerialQueue(WAITING_LIMIT, tooMany)
 	let waited_ms = 0
 
@@ -40,30 +39,27 @@ export function openQuestionQueue(work: Work, signal: AbortSignal, hold: () => (
 		}
 	}
 	return {
+		signal,
+		/** Settles once no question is open. */
+		idle: queue.idle,
 		/** The questions of one call. */
 		of(call: ToolCallRequest) {
 			const closed = new AbortController()
-			const over = AbortSignal.any([signal, withdrawn.signal, closed.signal])
-			const own = new Set<Promise<unknown>>()
+			const over = AbortSignal.any([signal, closed.signal])
+			let own: Promise<unknown> = Promise.resolve()
 			return {
 				/** Settles with the answer; a second question waits for the first. See `ToolCall.ask`. */
 				ask(text: QuestionText): Promise<string> {
 					const answer = queue.run(() => askNow(call, text, over))
-					own.add(answer)
-					answer.finally(() => own.delete(answer)).catch(() => {})
+					own = Promise.allSettled([own, answer])
 					return answer
 				},
 				/** Withdraws the open question, and refuses later ones. */
 				async close(): Promise<void> {
 					closed.abort('the call has ended')
-					await Promise.allSettled(own)
+					await own
 				},
 			}
-		},
-		/** Withdraws the open questions of all calls, and refuses later ones. */
-		async close(): Promise<void> {
-			withdrawn.abort('the run has ended')
-			await queue.idle()
 		},
 		/** Milliseconds spent waiting for answers since the last call of `takeWaited`. */
 		takeWaited(): number {

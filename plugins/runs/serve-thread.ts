@@ -39,8 +39,9 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		return { status: 'failed', error: toWire(error), usage: usageOf(steps) }
 	}
 	if (signal.aborted || work.fresh?.isRefused) return { status: 'stopped' }
-	const calls = openCalls(work, () => handle.hold())
-	const slot = openModelSlot(work, () => handle.hold())
+	const over = new AbortController()
+	const calls = openCalls(work, over.signal, () => handle.hold())
+	const slot = openModelSlot(work, over.signal, () => handle.hold())
 	const handle = ctx.pool.execute(order, {
 		event(told) {
 			if (told.event_type === 'model.request') return log.appendSoon(told)
@@ -102,8 +103,11 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		throw error
 	} finally {
 		signal.removeEventListener('abort', abort)
-		slot.close()
-		await calls.close()
+		// Calls may outlast the run, for example after its wall-time limit.
+		over.abort('the run has ended')
+		slot.leave()
+		// A withdrawn question must not keep a run paused that continues from its journal.
+		await calls.untilWithdrawn()
 	}
 }
 

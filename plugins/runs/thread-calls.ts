@@ -11,25 +11,14 @@ import { askApproval, beginWait } from './waits.ts'
 import { forModel, inContext } from './work.ts'
 import type { Active } from './work.ts'
 
-/** Shared by all calls of the execution; created by the first call, since most runs make none. */
-interface Shared {
-	questions: QuestionQueue
-	signal: AbortSignal
-	closed: AbortController
-}
-
-/** `hold`: see `openQuestionQueue`. */
-export function openCalls(work: Active, hold: () => () => void) {
+/** `over`: aborts when the execution ends. `hold`: see `openQuestionQueue`. */
+export function openCalls(work: Active, over: AbortSignal, hold: () => () => void) {
 	const { ctx, run, agent, log } = work
 	const begun = new Set(log.journal.steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
 	/** The unredacted calls of the latest answer, by the id that the thread uses. */
 	let asWritten = new Map<string, ToolCallRequest>()
-	let shared: Shared | undefined
-	const share = (): Shared => {
-		const closed = new AbortController()
-		const signal = AbortSignal.any([work.lock.signal, closed.signal])
-		return { closed, signal, questions: openQuestionQueue(work, signal, hold) }
-	}
+	/** Of all calls; opened by the first one, since most runs make none. */
+	let shared: QuestionQueue | undefined
 	return {
 		/** `redacted`: the calls of the model's latest answer as the thread gets them; `written`: as the model wrote them. */
 		expect(redacted: readonly ToolCallRequest[], written: readonly ToolCallRequest[]): void {
@@ -39,13 +28,13 @@ export function openCalls(work: Active, hold: () => () => void) {
 		async call(redacted: ToolCallRequest): Promise<ToolReply> {
 			// The model's output may contain a secret: the tool gets it, but the thread and later requests do not.
 			const call = asWritten.get(redacted.id) ?? redacted
-			const { questions, signal } = (shared ??= share())
+			const questions = (shared ??= openQuestionQueue(work, AbortSignal.any([work.lock.signal, over]), hold))
 			const asking = questions.of(call)
 			const site = {
 				run_id: run.run_id,
 				agent,
 				conversation: run.conversation,
-				signal,
+				signal: questions.signal,
 				log,
 				policy: await policyOf(ctx, agent, log.journal),
 				ask: asking.ask,
@@ -68,11 +57,7 @@ export function openCalls(work: Active, hold: () => () => void) {
 			if (result.status === 'asks') return askApproval(work, call, result.wanted)
 			return waited_ms > 0 ? { ...result, waited_ms } : result
 		},
-		/** Aborts pending calls: a call may outlast the run, for example after its wall-time limit. */
-		async close(): Promise<void> {
-			shared?.closed.abort('the run has ended')
-			// A withdrawn question must not keep a run paused that continues from its journal.
-			await shared?.questions.close()
-		},
+		/** Settles once the questions of pending calls are withdrawn, after `over` has aborted. */
+		untilWithdrawn: async (): Promise<void> => shared?.idle(),
 	}
 }
