@@ -8,6 +8,7 @@ import { isName } from '../../core/store/keys.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import { isInside, partOf } from '../shared/part-of.ts'
 import { newestFirst } from './conversation.ts'
+import type { JournalStep } from './journal-step.ts'
 import { parseResultId, readResult } from './results.ts'
 import { transcriptOf } from './transcript.ts'
 import { readRun } from './records.ts'
@@ -91,12 +92,10 @@ async function read(
 	}
 	const stored = await readResult(ctx.store, agent.uid, result_id, { offset, limit })
 	if (stored) return { result_id, ...stored }
-	const { steps } = await ctx.events.journal(id)
-	for (const step of steps as { kind: string; call_id?: string; content?: string }[]) {
-		if (step.kind === 'tool' && result?.isOf(step.call_id ?? ''))
-			return { result_id, ...partOf(step.content ?? '', offset, limit) }
-	}
-	throw unknown(result_id)
+	const steps = (await ctx.events.journal(id)).steps as readonly JournalStep[]
+	const step = steps.find((one) => one.kind === 'tool' && result?.isOf(one.call_id))
+	if (step?.kind !== 'tool') throw unknown(result_id)
+	return { result_id, ...partOf(step.content, offset, limit) }
 }
 
 async function search(

@@ -26,11 +26,12 @@ export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Run
 			const { run_id } = message
 			await store.put(keys.index(run_id), { agent: name, uid } satisfies IndexEntry)
 			const log = await openRun(events, { run_id, agent_id: name }, true)
+			let first: RunRecord | undefined
 			const event = { event_type: 'message.said', payload: { content, conversation, about } }
 			try {
 				await appendWith(log, uid, { events: [event] }, async () => {
-					const first = await repeated?.find()
-					if (first) throw new Repeated(first)
+					first = await repeated?.find()
+					if (first) throw new Error('a concurrent call with the same key has written the message')
 					const ops: Op[] = [
 						{ key: keys.run(uid, run_id), value: message, expect: null },
 						{ key: keys.turn(uid, conversation, run_id), value: {}, expect: null },
@@ -41,7 +42,7 @@ export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Run
 				})
 			} catch (error) {
 				await store.delete(keys.index(run_id))
-				if (error instanceof Repeated) return { message: error.first, isNew: false }
+				if (first) return { message: first, isNew: false }
 				throw error
 			} finally {
 				log.close()
@@ -52,15 +53,6 @@ export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Run
 			const entry = await store.get<RunRecord>(keys.run(uid, message_id))
 			if (entry?.value.said) await forgetRun(ctx, entry.value)
 		},
-	}
-}
-
-/** A concurrent call with the same key has written the message. */
-class Repeated extends Error {
-	readonly first: RunRecord
-	constructor(first: RunRecord) {
-		super(`repeats ${first.run_id}`)
-		this.first = first
 	}
 }
 

@@ -6,7 +6,7 @@ import { decodeText, isTextType } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { namesHidden } from '../../core/redactor/redactor.ts'
 import { changeRecord } from '../../core/store/change.ts'
-import type { AttachmentSource, Blobs } from '../attachments/contract.ts'
+import type { AttachmentSource } from '../attachments/contract.ts'
 import type { AnswerFile, RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
 import type { JournalStep } from './journal-step.ts'
@@ -139,21 +139,14 @@ async function* filesOf(
 ): AsyncGenerator<FoundFile> {
 	for (const step of steps.toReversed()) if (step.kind === 'tool') yield* step.attachments ?? []
 	let turns = 0
-	for await (const run of newestFirst(store, agent, conversation)) {
+	for await (const { run_id, attachments = [], files = [] } of newestFirst(store, agent, conversation)) {
 		if (++turns > TURNS) return
-		yield* await filesOfRun(use('attachments').blobs, run)
+		const named = [...attachments, ...files]
+		yield* named
+		// Without names: the blobs that its tools returned.
+		for (const used of await use('attachments').blobs.usedBy(agent.uid, run_id))
+			if (!named.some(({ blob }) => blob === used.blob)) yield used
 	}
-}
-
-/** The attachments of the prompt, the files of the answer, and, without names, the blobs that its tools returned. */
-async function filesOfRun(
-	blobs: Blobs,
-	{ agent_uid, run_id, attachments = [], files = [] }: RunRecord,
-): Promise<FoundFile[]> {
-	const known = [...attachments, ...files]
-	for (const used of await blobs.usedBy(agent_uid, run_id))
-		if (!known.some(({ blob }) => blob === used.blob)) known.push({ type: 'file', ...used })
-	return known
 }
 
 /** A name such as `image.png` for a file without one, such as a photo from a chat. */

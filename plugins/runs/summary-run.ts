@@ -46,9 +46,8 @@ export async function askForSummary(
 	const known = await start(key)
 	const isOld = isEnded(known.status) && known.status !== 'completed'
 	const { run_id } = isOld ? await start(`${key}:${known.run_id}`) : known
-	await (
-		await runs.follow(run_id, { signal: ctx.signal })
-	).result
+	const { result } = await runs.follow(run_id, { signal: ctx.signal })
+	await result
 	const run = await runs.get(run_id)
 	if (run.status === 'completed') return run
 	const { code = 'stopped', message = `its run ${run_id} was ${run.status}` } = run.error ?? {}

@@ -15,18 +15,14 @@ export async function transcriptOf(
 	{ events, store }: Pick<Context, 'events' | 'store'>,
 	run: RunRecord,
 ): Promise<readonly ChatMessage[]> {
-	const [journal, given] = await Promise.all([
-		events.journal(run.run_id),
-		run.goes_on ? store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)) : undefined,
-	])
-	return messagesOfTurn(run, journal as Journal, given?.value.since ?? [])
-}
-
-/** `since`: the messages between the prompt and the beginning of the run. */
-function messagesOfTurn(run: RunRecord, journal: Journal, since: readonly ChatMessage[]): ChatMessage[] {
 	const { run_id, prompt, attachments, answer } = run
-	const before = since.map((message) => withOwnIds(message, run_id, false))
-	const done = withResults(messagesIn(journal)).map((message) => withOwnIds(message, run_id))
+	const [journal, given] = await Promise.all([
+		events.journal(run_id),
+		run.goes_on ? store.get<RunInputs>(keys.given(run.agent_uid, run_id)) : undefined,
+	])
+	// The messages between the prompt and the beginning of the run.
+	const before = (given?.value.since ?? []).map((message) => withOwnIds(message, run_id, false))
+	const done = withResults(messagesIn(journal as Journal)).map((message) => withOwnIds(message, run_id))
 	const messages: ChatMessage[] = [
 		{ role: 'user', content: prompt, ...(attachments && { attachments }), run_id },
 		...before,
