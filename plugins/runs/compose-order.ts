@@ -1,17 +1,20 @@
-/** Composes the order of a run for its thread: models, tools, conversation and limits. */
+/** Composes what models get: the order of a run for its thread, and the next request of a conversation, without a prompt. */
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { RunOrder } from '../../core/protocol.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
+import type { AgentRecord } from '../agents/contract.ts'
 import { offeredTo } from './call-policy.ts'
 import { composeContext, contextWith } from './context.ts'
-import type { RunInputs, RunRecord } from './contract.ts'
+import type { ContextRequest } from './context.ts'
+import type { ContextReport, RunInputs } from './contract.ts'
 import { charge, mayHaveFamily } from './family.ts'
 import { keys } from './keys.ts'
 import { systemFor } from './preamble.ts'
 import { unawaited } from './run-log.ts'
 import { isOffered } from './send-file.ts'
+import { readSummary } from './summary-record.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { toolsReady } from './tools-ready.ts'
 import { forModel } from './work.ts'
@@ -35,7 +38,9 @@ export async function composeOrder(work: Active): Promise<RunOrder> {
 		const payload = { from: instead_of, to: orders[0]?.provider, code: 'provider_unknown', message }
 		unawaited(log.append([{ event_type: 'model.fallback', payload }]))
 	}
-	const given = work.fresh?.given ?? (await storedInputs(ctx, run))
+	const stored =
+		run.given && !work.fresh ? await ctx.store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)) : undefined
+	const given = work.fresh?.given ?? stored?.value
 	const { since, tools: clients = [], one_call, form } = given ?? {}
 	const [tools, elsewhere] = await Promise.all([
 		toolsOf(work),
@@ -89,10 +94,6 @@ export async function composeOrder(work: Active): Promise<RunOrder> {
 	}
 }
 
-async function storedInputs({ store }: Pick<Context, 'store'>, run: RunRecord): Promise<RunInputs | undefined> {
-	return run.given ? (await store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
-}
-
 /** The order with the caller's parameters. The operator's `max_tokens` still applies. */
 function adjusted(order: ModelOrder, { max_tokens, temperature, sampling }: RunInputs['model'] = {}): ModelOrder {
 	const tokens = Math.min(max_tokens ?? Infinity, order.params?.max_tokens ?? Infinity)
@@ -102,4 +103,31 @@ function adjusted(order: ModelOrder, { max_tokens, temperature, sampling }: RunI
 		...(tokens < Infinity && { max_tokens: tokens }),
 	}
 	return { ...order, params, ...(sampling && { sampling }) }
+}
+
+/** The parts of the next request, for a request without a run. */
+export async function nextRequest(
+	ctx: Pick<Context, 'use' | 'toolbox' | 'extensions' | 'log'>,
+	agent: AgentRecord,
+	conversation: string,
+): Promise<ContextRequest> {
+	const { orders } = await ctx.use('models').choose(agent.config)
+	const tools = await offeredTo(ctx, agent)
+	return {
+		run: { agent_uid: agent.uid, conversation },
+		config: agent.config,
+		models: orders,
+		system: await systemFor(ctx, {}, agent, tools),
+		tools: tools.map(specOf),
+		prompt: '',
+	}
+}
+
+/** As `Runs.context`. */
+export async function contextReport(ctx: Context, agent: AgentRecord, conversation: string): Promise<ContextReport> {
+	const asked = await nextRequest(ctx, agent, conversation)
+	const { fitted, budget } = await composeContext(ctx, asked)
+	const { provider = '', model = '' } = asked.models[0] ?? {}
+	const summary = (await readSummary(ctx.store, agent.uid, conversation)) ?? null
+	return { conversation, provider, model, budget, tokens: fitted.tokens, items: fitted.items, summary }
 }
