@@ -72,7 +72,8 @@ export function showResult(log: RunLog, place: ResultPlace, content: string, lim
 		const tail = wholeEnd(version, limit - Math.floor(limit * HEAD))
 		return `${head}\n${note(head.length + tail.length, head.length)}\n${tail}`
 	}
-	const ops = piecesOf(stored).map((value, at): Op => ({ key: pieceKey(place, at), value }))
+	const { uid, run_id, call_id } = place
+	const ops = piecesOf(stored).map((value, at): Op => ({ key: pieceKey(uid, run_id, callPart(call_id), at), value }))
 	return {
 		content: abridge(text),
 		size,
@@ -105,7 +106,7 @@ export async function readResult(
 ): Promise<TextPart | undefined> {
 	const [run_id = '', part = ''] = result_id.split(':')
 	const pieceAt = async (at: number): Promise<ResultPiece | undefined> =>
-		(await store.get<ResultPiece>([...resultsKey(uid, run_id), part, number(at)]))?.value
+		(await store.get<ResultPiece>(pieceKey(uid, run_id, part, at)))?.value
 	const first = await pieceAt(0)
 	if (!first) return undefined
 	const { total } = first
@@ -125,12 +126,8 @@ export function resultsKey(uid: string, run_id: string): Key {
 	return [agentScope(uid), 'results', run_id]
 }
 
-function pieceKey({ uid, run_id, call_id }: ResultPlace, at: number): Key {
-	return [...resultsKey(uid, run_id), callPart(call_id), number(at)]
-}
-
-function number(at: number): string {
-	return String(at).padStart(4, '0')
+function pieceKey(uid: string, run_id: string, part: string, at: number): Key {
+	return [...resultsKey(uid, run_id), part, String(at).padStart(4, '0')]
 }
 
 /** Model servers choose the ids of calls, which may be long and contain any characters. */

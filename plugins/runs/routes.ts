@@ -15,7 +15,7 @@ import { aQuestion, aRun, asked, attachmentsGiven, emptyBody, message, run, runI
 import { CONVERSATION_NAME, namedConversation } from './named-conversation.ts'
 import { keyOfCaller } from './start.ts'
 import { eventFrame, startAndStream, wantsStream } from './start-stream.ts'
-import type { Answer, Question, RunRecord, Runs, RunSettings, RunStatus, StartRequest } from './contract.ts'
+import type { Answer, RunRecord, Runs, RunSettings, RunStatus, StartRequest } from './contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
@@ -282,7 +282,12 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			validate: { params: Joi.object({ name: agentName }) },
 			response: { status: { 200: Joi.array().items(question) } },
 		},
-		handler: async (request) => (await runs.questions(await agentOf(request.params.name))).map(viewQuestion),
+		handler: async (request) =>
+			(await runs.questions(await agentOf(request.params.name))).map((asked) => ({
+				...textOf(asked),
+				run_id: asked.run_id,
+				asked_at: asked.asked_at,
+			})),
 	})
 	server.route<{ Params: { name: string; question_id: string }; Payload: Answer }>({
 		method: 'POST',
@@ -322,9 +327,4 @@ const saysSomething: CustomValidator<{ prompt?: string; attachments?: unknown[] 
 	if (value.prompt !== undefined || value.attachments?.length) return value
 	const path = [...(helpers.state.path ?? []), 'prompt']
 	return helpers.error('any.required', { label: 'prompt' }, { ...helpers.state, path } as State)
-}
-
-function viewQuestion(asked: Question): Partial<Question> {
-	const { run_id, asked_at } = asked
-	return { ...textOf(asked), run_id, asked_at }
 }

@@ -2,10 +2,10 @@
 import { hash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
+import { defined } from '../../core/util/defined.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { requestOrigin } from '../../core/http/request-id.ts'
-import type { Origin } from '../../core/http/request-id.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { untilNoConflict } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
@@ -106,7 +106,7 @@ async function createRun(
 		const run: RunRecord = {
 			...makeRecord(run_id, agent, request, ahead.length > 0),
 			// A run that another run started belongs to the same request.
-			...(parent ? originOf(parent.value) : requestOrigin()),
+			...(parent ? defined({ request_id: parent.value.request_id }) : requestOrigin()),
 			...(parent?.value.payer && { payer: parent.value.payer }),
 			...(parent && { caller: callerOf(parent.value) }),
 			...(adopted && { family: adopted.family }),
@@ -165,10 +165,6 @@ async function parentOf(store: Store, uid: string, run_id: string): Promise<Entr
 	if (entry.value.status === 'stopped' || entry.value.status === 'failed')
 		throw new Fault('stopped', `run ${run_id} has ended (${entry.value.status}), so it cannot start other runs`)
 	return entry
-}
-
-function originOf({ request_id }: RunRecord): Origin {
-	return request_id === undefined ? {} : { request_id }
 }
 
 function makeRecord(
