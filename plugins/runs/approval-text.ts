@@ -30,10 +30,8 @@ export function approvalDigest(name: string, args: Record<string, unknown>): str
 	return hash('sha256', canonicalJson([name, args]))
 }
 
-export interface ApprovalAnswer {
+export interface ApprovalAnswer extends Answer {
 	answer: 'approve' | 'approve_always' | 'edit' | 'refuse'
-	arguments?: Record<string, unknown>
-	reason?: string
 }
 
 /**

@@ -18,16 +18,16 @@ import { readSummary } from './summary-record.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { toolsReady } from './tools-ready.ts'
 import { forModel } from './work.ts'
-import type { Active } from './work.ts'
+import type { Work } from './work.ts'
 
-async function toolsOf({ ctx, run, agent, lock }: Active): Promise<ToolDefinition[]> {
+async function toolsOf({ ctx, run, agent, lock }: Work): Promise<ToolDefinition[]> {
 	if (run.tools === 'none') return []
 	await toolsReady(ctx, agent, lock.signal)
 	const tools = await offeredTo(ctx, agent)
 	return tools.filter((tool) => isOffered(tool, run))
 }
 
-export async function composeOrder(work: Active): Promise<RunOrder> {
+export async function composeOrder(work: Work): Promise<RunOrder> {
 	const { ctx, run, agent, limits, log, account, keep } = work
 	const { steps } = log.journal
 	const { orders, instead_of } = await ctx.use('models').choose(agent.config)

@@ -28,7 +28,7 @@ export interface ContextRequest {
 	since?: readonly ChatMessage[] | undefined
 }
 
-export interface Composed {
+interface Composed {
 	history: ChatMessage[]
 	context: ContextOrder
 	fitted: Fitted

@@ -24,7 +24,7 @@ import { serveThread } from './serve-thread.ts'
 import { isEnded } from './run-state.ts'
 import { hasApproved, hasUnfinishedBefore, pauseAgain, resume, showPaused, waitsIn } from './waits.ts'
 import { inContext, logFieldsOf } from './work.ts'
-import type { Active, Final, LoggedRun, Paused } from './work.ts'
+import type { Final, LoggedRun, Paused, Work } from './work.ts'
 
 /** A step that is still unfinished after this many restarts is not retried. */
 const RESTART_LIMIT = 3
@@ -82,7 +82,7 @@ async function handle(ctx: Context<RunSettings>, run: RunRecord, error: unknown)
 	return false
 }
 
-async function executeOnce(logged: LoggedRun & Pick<Active, 'lock' | 'fresh' | 'about' | 'isFirst'>): Promise<void> {
+async function executeOnce(logged: LoggedRun & Pick<Work, 'lock' | 'fresh' | 'about' | 'isFirst'>): Promise<void> {
 	const { ctx, run } = logged
 	const agent = await ctx.use('agents').find(run.agent)
 	if (!agent || agent.uid !== run.agent_uid) return // deleted; the deletion of the agent ends its runs
@@ -93,7 +93,7 @@ async function executeOnce(logged: LoggedRun & Pick<Active, 'lock' | 'fresh' | '
 	const limits = { ...ctx.config.limits, ...agent.config.limits, ...run.limits }
 	const account = ctx.use('usage').account(run.run_id, agent, agent.config.limits ?? {}, run.payer)
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
-	const work: Active = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
+	const work: Work = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
 	try {
 		const outcome = (work.fresh ? null : await takeUp(work)) ?? (await serveThread(work))
 		if (work.fresh && !(await work.fresh.isWritten)) return
@@ -104,7 +104,7 @@ async function executeOnce(logged: LoggedRun & Pick<Active, 'lock' | 'fresh' | '
 }
 
 /** Writes that the run begins or continues. Null if it may execute now; otherwise why not: it failed, or must still wait. */
-async function takeUp(work: Active): Promise<Final | Paused | null> {
+async function takeUp(work: Work): Promise<Final | Paused | null> {
 	const { ctx, run, agent, log } = work
 	const { last, lastEvent, steps } = log.journal
 	if (last === 0 || lastEvent?.event_type === 'run.queued') {

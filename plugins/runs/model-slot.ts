@@ -1,9 +1,9 @@
 /** A run's slot among the concurrent calls of a provider. A run makes one call at a time, so it has at most one slot. */
 import { unawaited } from './run-log.ts'
-import type { Active } from './work.ts'
+import type { Work } from './work.ts'
 
 /** `over`: aborts when the execution ends. `hold` stops the wall clock of the run until the returned function is called. */
-export function openModelSlot(work: Active, over: AbortSignal, hold: () => () => void) {
+export function openModelSlot(work: Work, over: AbortSignal, hold: () => () => void) {
 	const { ctx, agent, log, lock } = work
 	let release: (() => void) | undefined
 	const leave = (): void => {

@@ -12,7 +12,7 @@ import type { TextPart } from '../shared/part-of.ts'
 import type { RunLog } from './run-log.ts'
 
 /** The call that returned a result. */
-export interface ResultPlace {
+interface ResultPlace {
 	uid: string
 	run_id: string
 	call_id: string

@@ -19,13 +19,13 @@ import { openCalls } from './thread-calls.ts'
 import { transcribe } from './transcribe.ts'
 import { waitsIn } from './waits.ts'
 import { forModel } from './work.ts'
-import type { Active, Final, Paused } from './work.ts'
+import type { Final, Paused, Work } from './work.ts'
 
 /** Characters of an error's message. */
 const MESSAGE_LIMIT = 500
 
 /** Gives the run to a thread and serves the thread's requests. */
-export async function serveThread(work: Active): Promise<Final | Paused> {
+export async function serveThread(work: Work): Promise<Final | Paused> {
 	const { ctx, run, log, account } = work
 	const { steps } = log.journal
 	const { signal } = work.lock

@@ -9,10 +9,10 @@ import { storeFiles } from './tool-files.ts'
 import { whyMissing } from './tools-ready.ts'
 import { askApproval, beginWait } from './waits.ts'
 import { forModel, inContext } from './work.ts'
-import type { Active } from './work.ts'
+import type { Work } from './work.ts'
 
 /** `over`: aborts when the execution ends. `hold`: see `openQuestionQueue`. */
-export function openCalls(work: Active, over: AbortSignal, hold: () => () => void) {
+export function openCalls(work: Work, over: AbortSignal, hold: () => () => void) {
 	const { ctx, run, agent, log } = work
 	const begun = new Set(log.journal.steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
 	/** The unredacted calls of the latest answer, by the id that the thread uses. */

@@ -28,12 +28,6 @@ export interface Work {
 	account: Account
 	/** Milliseconds that the run has been active: before this execution, and since. */
 	active_ms(): number
-}
-
-export type LoggedRun = Pick<Work, 'ctx' | 'run' | 'log'>
-
-/** A run in execution, with its temporary state. */
-export interface Active extends Work {
 	/** Stores a request that was sent to a model. Absent if requests are not kept. */
 	keep?: ((request: SentRequest) => void) | undefined
 	/** Milliseconds that calls waited for a person: not active time. */
@@ -46,6 +40,7 @@ export interface Active extends Work {
 	isFirst?: boolean
 }
 
+export type LoggedRun = Pick<Work, 'ctx' | 'run' | 'log'>
 export type Paused = Pick<Extract<RunOutcome, { status: 'paused' }>, 'status'>
 export type Final = Exclude<RunOutcome, { status: 'paused' }>
 
