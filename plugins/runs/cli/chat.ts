@@ -4,6 +4,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, History } from '../../../core/cli/contract.ts'
 import { historyFile, openHistory } from './chat-history.ts'
 import { startRun } from './follow-run.ts'
+import type { CommandOutcome } from './run-question.ts'
 
 const chatCommands = `  /new    begin a new session; an unfinished answer is stopped (not with --conversation)
   /stop   stop every run of the agent
@@ -48,9 +49,6 @@ Examples:
 	},
 } satisfies Command
 
-/** `none`: not a command. `over`: do not wait for the current answer. */
-type CommandOutcome = 'none' | 'again' | 'over'
-
 /** The answer that the conversation waits for. */
 interface PendingAnswer {
 	/** Stops the run. */
@@ -61,14 +59,6 @@ interface PendingAnswer {
 	ended: Promise<unknown>
 }
 
-interface ChatOptions {
-	history: History
-	/** The name of the conversation. Absent: the agent's current session. */
-	conversation: string | undefined
-	/** How runs are shown; `short`: only in commands to type, by the end of their id. */
-	ids: 'short' | 'full'
-}
-
 /** Lines that can be typed ahead while waiting for an answer; further input is not read. */
 const AHEAD_LIMIT = 20
 
@@ -77,7 +67,11 @@ const AHEAD_LIMIT = 20
  * executed at once. Piped commands are executed in order, unless the run waits for the answer to a question. Returns false if
  * not every prompt was answered.
  */
-async function converse(cli: Cli, agent: string, { history, conversation, ids }: ChatOptions): Promise<boolean> {
+async function converse(
+	cli: Cli,
+	agent: string,
+	{ history, conversation, ids }: { history: History; conversation: string | undefined; ids: 'short' | 'full' },
+): Promise<boolean> {
 	const { api, ask, out } = cli
 	const lines = await ask.lines('> ', history)
 	const ahead: string[] = []

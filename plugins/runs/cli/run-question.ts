@@ -6,16 +6,19 @@ export type Asking = ReturnType<typeof askUser>
 
 const OTHER = 'Something else …'
 
+/** `none`: not a command. `over`: ask no more questions, and do not wait for the current answer. */
+export type CommandOutcome = 'none' | 'again' | 'over'
+
 export interface QuestionHooks {
 	/** Called if there is no terminal: the question must be answered elsewhere. */
 	stuck?(): void
-	/** Handles a command typed at a question; `over`: ask no more questions. */
-	command?(text: string): Promise<'none' | 'again' | 'over'>
+	/** Handles a command typed at a question. */
+	command?(text: string): Promise<CommandOutcome>
 }
 
 /**
  * Asks the user the question of an agent or a sub-agent, and sends the answer. Without a terminal, shows how to answer.
- * `run_id`: the followed run.
+ * `run_id`: a question of any other run is that of a sub-agent.
  */
 export function askUser(
 	cli: Cli,

@@ -56,16 +56,15 @@ export async function runView(out: Output): Promise<RunView> {
 		wait()
 	}
 	const wait = (): void => void (waiting ??= out.progress('thinking …', { terminalOnly: true }))
-	const begin = (): void => void (answer = '')
 	const beginAnew = (why: string): void => {
 		if (answer !== '') note(`  (${why}; the answer starts over)`)
-		begin()
+		answer = ''
 	}
 	const whole = (content: string): void => {
 		if (!content.startsWith(answer)) beginAnew('the connection was lost')
 		take(content.slice(answer.length))
 		rest()
-		begin()
+		answer = ''
 		latest = content
 	}
 
