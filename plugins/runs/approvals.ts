@@ -74,10 +74,8 @@ export async function checkAnswer(
 				throw new Fault('unavailable', `the tool ${tool} is not available now, so its arguments cannot be checked`)
 			const parsed = parseArguments(definition, JSON.stringify(args))
 			await definition.check?.(parsed)
-			return {
-				...checked,
-				given: { arguments: wantedCall(definition, parsed, redactor.of([{ uid: agent.uid }])).arguments },
-			}
+			const call = wantedCall(definition, parsed, redactor.of([{ uid: agent.uid }]))
+			return { ...checked, given: { arguments: call.arguments } }
 		}
 		case 'approve_always': {
 			const key = keys.approval(agent.uid, digest)

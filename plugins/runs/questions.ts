@@ -46,18 +46,19 @@ export function openQuestionQueue(work: Work, signal: AbortSignal, hold: () => (
 		of(call: ToolCallRequest) {
 			const closed = new AbortController()
 			const over = AbortSignal.any([signal, closed.signal])
-			let own: Promise<unknown> = Promise.resolve()
+			const own = new Set<Promise<unknown>>()
 			return {
 				/** Settles with the answer; a second question waits for the first. See `ToolCall.ask`. */
 				ask(text: QuestionText): Promise<string> {
 					const answer = queue.run(() => askNow(call, text, over))
-					own = Promise.allSettled([own, answer])
+					own.add(answer)
+					answer.finally(() => own.delete(answer)).catch(() => {})
 					return answer
 				},
 				/** Withdraws the open question, and refuses later ones. */
 				async close(): Promise<void> {
 					closed.abort('the call has ended')
-					await own
+					await Promise.allSettled(own)
 				},
 			}
 		},
@@ -160,11 +161,7 @@ export function closeQuestion(
 	})
 }
 
-function questionOf(
-	{ run, log }: Pick<Work, 'run' | 'log'>,
-	call: ToolCallRequest,
-	{ question, options }: QuestionText,
-): Question {
+function questionOf({ run, log }: Work, call: ToolCallRequest, { question, options }: QuestionText): Question {
 	if (options && options.length > OPTIONS_LIMIT)
 		throw new Fault('invalid_arguments', `a question may have at most ${OPTIONS_LIMIT} options, not ${options.length}`)
 	return {

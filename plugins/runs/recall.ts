@@ -126,12 +126,8 @@ async function search(
 		if (places.length === 0) continue
 		const near = Math.max(0, Math.min(...places) - SNIPPET / 3)
 		const begin = isInside(text, near) ? near - 1 : near
-		found.push({
-			run_id: run.run_id,
-			at: run.started_at,
-			matches: places.length,
-			text: partOf(text, begin, SNIPPET).text,
-		})
+		const snippet = partOf(text, begin, SNIPPET).text
+		found.push({ run_id: run.run_id, at: run.started_at, matches: places.length, text: snippet })
 		if (found.length >= 4 * limit + 100) found = best(found, limit)
 	}
 	const turns = best(found, limit)

@@ -101,11 +101,8 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 		const characters = Math.min(CHARACTERS, Math.max(200, charactersIn(leaving.most)))
 		const most = Math.floor((input.budget * 0.75) / input.factor) - INSTRUCTIONS - tokensIn(previous?.text ?? '')
 		const room = Math.max(MIN_BLOCK_TOKENS, Math.min(MAX_BLOCK_TOKENS, most))
-		const blocks = await blocksOf(ctx, agent, conversation, {
-			after: previous?.through,
-			through: leaving.through,
-			room,
-		})
+		const turns = { after: previous?.through, through: leaving.through, room }
+		const blocks = await blocksOf(ctx, agent, conversation, turns)
 		return { agent, conversation, request, leaving, previous, blocks, characters }
 	}
 
@@ -146,14 +143,12 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 		const { text, facts, run } = await textOf(work, previous, block)
 		const [first, last] = [block[0]?.run, block.at(-1)?.run]
 		if (!first || !last) return previous
+		const redactor = ctx.redactor.of([{ uid: agent.uid }])
 		const record: SummaryRecord = {
 			since: previous?.since ?? first.run_id,
 			through: last.run_id,
 			turns: (previous?.turns ?? 0) + block.length,
-			text: ctx.redactor
-				.of([{ uid: agent.uid }])
-				.text(text, 'record')
-				.slice(0, characters * 2),
+			text: redactor.text(text, 'record').slice(0, characters * 2),
 			made_at: now(),
 		}
 		if (!(await writeSummary(ctx.store, agent.uid, conversation, record))) return undefined
@@ -231,14 +226,10 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 	}
 
 	/** Makes the next run use the summary in place of its turns, unless the summary failed. */
-	async function cutAfterSummary({
-		agent,
-		conversation,
-		leaving: { through, next, most },
-	}: SummaryWork): Promise<void> {
+	async function cutAfterSummary({ agent, conversation, leaving }: SummaryWork): Promise<void> {
 		const summary = await readSummary(ctx.store, agent.uid, conversation)
-		if (summary?.through !== through || next === null) return
-		await ctx.store.put(keys.marks(agent.uid, conversation), marksBehind(summary, next, most))
+		if (summary?.through !== leaving.through || leaving.next === null) return
+		await ctx.store.put(keys.marks(agent.uid, conversation), marksBehind(summary, leaving.next, leaving.most))
 	}
 }
 
