@@ -175,23 +175,22 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 
 /** Listeners by run or agent, so that an event of one run is not tested against ten thousand listeners of other runs. */
 class ListenerTable {
-	readonly #ofAll = new Set<Listener>()
-	readonly #ofRuns = new Map<string, Set<Listener>>()
-	readonly #ofAgents = new Map<string, Set<Listener>>()
+	readonly #byRun = new Map<string | undefined, Set<Listener>>()
+	/** Under `undefined`: those of all agents. */
+	readonly #byAgent = new Map<string | undefined, Set<Listener>>()
 
 	add(listener: Listener): void {
-		const { run_id, agent_id } = listener.filter
-		if (run_id !== undefined) addTo(this.#ofRuns, run_id, listener)
-		else if (agent_id !== undefined) addTo(this.#ofAgents, agent_id, listener)
-		else this.#ofAll.add(listener)
+		const [table, id] = this.#placeOf(listener)
+		const listeners = table.get(id) ?? new Set()
+		table.set(id, listeners.add(listener))
 	}
 
 	remove(listener: Listener): void {
-		const { run_id, agent_id } = listener.filter
+		const [table, id] = this.#placeOf(listener)
+		const listeners = table.get(id)
 		listener.isRemoved = true
-		if (run_id !== undefined) removeFrom(this.#ofRuns, run_id, listener)
-		else if (agent_id !== undefined) removeFrom(this.#ofAgents, agent_id, listener)
-		else this.#ofAll.delete(listener)
+		listeners?.delete(listener)
+		if (listeners?.size === 0) table.delete(id)
 	}
 
 	/** A copy: a listener that is added during the delivery must not receive this event. */
@@ -199,20 +198,13 @@ class ListenerTable {
 		const { run_id, agent_id } = event
 		const found: Listener[] = []
 		const add = (listener: Listener): void => void (listener.matches(event) && found.push(listener))
-		this.#ofAll.forEach(add)
-		if (run_id !== null) this.#ofRuns.get(run_id)?.forEach(add)
-		if (agent_id !== null) this.#ofAgents.get(agent_id)?.forEach(add)
+		this.#byAgent.get(undefined)?.forEach(add)
+		if (run_id !== null) this.#byRun.get(run_id)?.forEach(add)
+		if (agent_id !== null) this.#byAgent.get(agent_id)?.forEach(add)
 		return found
 	}
-}
 
-function addTo(table: Map<string, Set<Listener>>, id: string, listener: Listener): void {
-	const listeners = table.get(id) ?? new Set()
-	table.set(id, listeners.add(listener))
-}
-
-function removeFrom(table: Map<string, Set<Listener>>, id: string, listener: Listener): void {
-	const listeners = table.get(id)
-	listeners?.delete(listener)
-	if (listeners?.size === 0) table.delete(id)
+	#placeOf({ filter: { run_id, agent_id } }: Listener) {
+		return run_id === undefined ? ([this.#byAgent, agent_id] as const) : ([this.#byRun, run_id] as const)
+	}
 }
