@@ -39,7 +39,6 @@ import type { Engine } from './store/ports.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import type { Upgrade } from './upgrade/upgrade.ts'
-import { version } from './version.ts'
 import { isFullDisk } from './util/full-disk.ts'
 import { programOf } from './util/own-code.ts'
 import { reserveOf } from './util/shares.ts'
@@ -116,7 +115,6 @@ export async function boot(options: BootOptions): Promise<Running> {
 		const listeners = new Listeners(log, handed)
 		const member = await openMember({
 			config,
-			version,
 			worker,
 			listeners,
 			log,
@@ -140,7 +138,6 @@ export async function boot(options: BootOptions): Promise<Running> {
 		const engine = stack.use(
 			await openEngine({
 				store: config.store,
-				version,
 				home,
 				log,
 				...(stopWaiting && { signal: stopWaiting }),
@@ -155,7 +152,6 @@ export async function boot(options: BootOptions): Promise<Running> {
 		})
 		const loader = new Loader(join(home, 'plugins'), guard.refusal)
 		const gateway = new Gateway({
-			version,
 			upgrade: await upgradeFor(engine, config, log, options),
 			home,
 			env,
@@ -305,7 +301,7 @@ async function upgradeFor(
 function backupOf(home: string, config: Config): Omit<BackupRequest, 'snapshots' | 'trigger'> {
 	const { folder = join(home, 'backups'), include_key = true } = (valueAt(config, 'backups') ??
 		{}) as Partial<BackupRequest>
-	return { home, folder, include_key, gateway_version: version, min_free_mib: config.store.min_free_mib }
+	return { home, folder, include_key, min_free_mib: config.store.min_free_mib }
 }
 
 function urlsOf(listeners: Listeners): Pick<RuntimeFile, 'url' | 'legacy_url'> {

@@ -25,13 +25,13 @@ import { format } from './store/format.ts'
 import { expectingAgents } from './store/agent-scope.ts'
 import { redactingQueue, redactingStore } from './store/redacting.ts'
 import type { Upgrade } from './upgrade/upgrade.ts'
+import { version } from './version.ts'
 import { ownName } from './util/own-name.ts'
 import { callerNow } from './util/culprit.ts'
 import { openUncaught } from './host/uncaught.ts'
 import type { Uncaught } from './host/uncaught.ts'
 
 export interface GatewayOptions {
-	version: string
 	home: string
 	env: Readonly<NodeJS.ProcessEnv>
 	/** The log's redactor. */
@@ -88,7 +88,7 @@ export class Gateway {
 		const records = expectingAgents(engine)
 		this.events = openEventBus(records.log, log, redactor)
 		this.status = {
-			version: options.version,
+			version,
 			home: options.home,
 			started_at: new Date().toISOString(),
 			state: () => this.#state,
@@ -102,10 +102,7 @@ export class Gateway {
 			reload: (plugin) => this.#reloadPlugin(plugin),
 			storeCluster: () => engine.remote?.() ?? null,
 			gateways: async () =>
-				withThreads(
-					(await engine.members?.()) ?? [{ name: ownName, version: options.version, format, works: true }],
-					pool.stats(),
-				),
+				withThreads((await engine.members?.()) ?? [{ name: ownName, version, format, works: true }], pool.stats()),
 			lentThreads: () => (options.forwarding ? pool.stats().lent : null),
 			forwardedRequests: () => options.forwarding?.forwarded() ?? null,
 			openRequests: () => this.#listeners.openRequests,
@@ -176,7 +173,7 @@ export class Gateway {
 		await this.#upgrade(desired)
 		await this.#apply(desired, true)
 		this.#state = 'ready'
-		void this.#emit('gateway.started', { version: this.#options.version, generation: this.#generations.number })
+		void this.#emit('gateway.started', { version, generation: this.#generations.number })
 	}
 
 	/** One reload runs at a time; calls made meanwhile share the next one. Throws if the change is refused. */

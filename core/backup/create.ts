@@ -17,13 +17,13 @@ import type { Packed, PackJob } from './pack.ts'
 import { verifyPrefix } from './verify.ts'
 import { isFullDisk } from '../util/full-disk.ts'
 import { programOf } from '../util/own-code.ts'
+import { version } from '../version.ts'
 
 export interface BackupRequest {
 	home: string
 	/** Where backups are stored; absolute. Created if it does not exist (0700). */
 	folder: string
 	snapshots: Snapshots
-	gateway_version: string
 	trigger: Trigger
 	include_key: boolean
 	/** Mebibytes that must stay free on the disk. */
@@ -58,8 +58,8 @@ export async function createBackup(request: BackupRequest): Promise<BackupInfo> 
 		const staging = join(partial, 'home')
 		await snapshot(request, staging)
 		const id = await freeId(folder, begun)
-		const { trigger, gateway_version } = request
-		const about = { id, created_at: begun.toISOString(), trigger, gateway_version, origin }
+		const { trigger } = request
+		const about = { id, created_at: begun.toISOString(), trigger, gateway_version: version, origin }
 		const file = join(partial, 'archive')
 		const packed = await packInThread({ home, staging, file, keepFree, about }, signal)
 		const target = fileOf(folder, id)

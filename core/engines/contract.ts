@@ -12,8 +12,6 @@ import type { Engine, ObservedLease, Tenure } from '../store/ports.ts'
 
 export interface EngineRequest {
 	store: StoreSettings
-	/** Of the gateway; other gateways see it. */
-	version?: string
 	/** The caller holds its lock. */
 	home: string
 	log?: Logger
@@ -59,8 +57,6 @@ export interface Member extends AsyncDisposable {
 
 export interface MemberOptions {
 	config: Config
-	/** Of the gateway. */
-	version: string
 	/** The program of worker threads. */
 	worker: URL
 	listeners: Listeners

@@ -23,7 +23,6 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 				home: gateway.home,
 				folder,
 				snapshots: ctx.snapshots,
-				gateway_version: gateway.version,
 				trigger,
 				include_key: config.include_key,
 				min_free_mib: config.min_free_mib,

@@ -157,7 +157,6 @@ void t.test('a backup on the same disk counts toward the needed space', async (t
 	const backup = {
 		home,
 		folder: join(home, 'backups/new'),
-		gateway_version: 'test',
 		include_key: true,
 		min_free_mib: 1,
 	}

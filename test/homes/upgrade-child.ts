@@ -21,7 +21,6 @@ const upgrade = upgradeOf({
 	backup: {
 		home,
 		folder: join(home, 'backups'),
-		gateway_version: 'test',
 		include_key: true,
 		min_free_mib: 1,
 	},

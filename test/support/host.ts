@@ -47,7 +47,6 @@ export async function startHost(
 	const log = openLog({ level: 'silent', format: 'json' })
 	const engine = openMemory()
 	const gateway = new Gateway({
-		version: 'test',
 		upgrade,
 		home: folder,
 		env: {},

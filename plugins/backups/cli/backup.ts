@@ -9,7 +9,6 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { tableOf } from '../../../core/cli/lists.ts'
-import { version } from '../../../core/version.ts'
 import { when } from '../../../core/cli/when.ts'
 import { sizeText } from '../../shared/size-text.ts'
 
@@ -134,7 +133,6 @@ async function offline({ env, home, signal }: Cli): Promise<ShownBackup> {
 		home,
 		store: store.path,
 		folder: backups.folder,
-		gateway_version: version,
 		include_key: backups.include_key,
 		min_free_mib: store.min_free_mib,
 		signal,

@@ -6,6 +6,7 @@ import type { Config } from '../../../core/host/config.ts'
 import { HEAP_MIB } from '../../../core/runs/run-pool.ts'
 import type { Tenure } from '../../../core/store/ports.ts'
 import { ownName } from '../../../core/util/own-name.ts'
+import { version } from '../../../core/version.ts'
 import { acceptForwarded } from './accept.ts'
 import { secretFrom } from './proof.ts'
 import type { Secret } from './proof.ts'
@@ -19,7 +20,7 @@ import { openStandby } from './standby.ts'
 const ADVERTISE_MS = 1_000
 
 export function openMember(options: MemberOptions): Member {
-	const { config, listeners, log, installationKey, listening, version, worker } = options
+	const { config, listeners, log, installationKey, listening, worker } = options
 	const { store, server, legacy, workers } = config
 	listeners.protocols.add(PROTOCOL)
 	const lender = workers.lend

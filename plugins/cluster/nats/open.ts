@@ -20,6 +20,7 @@ import { openLogSource } from './log-source.ts'
 import { isRecordSubject, positionAt, recordOf } from './log-record.ts'
 import { openStoredQueue } from './queue.ts'
 import { ownName } from '../../../core/util/own-name.ts'
+import { version } from '../../../core/version.ts'
 import { answerDiscovery, discoverGateways } from './discovery.ts'
 import { messagesUntil } from './read-stream.ts'
 import { openRecent } from './recent.ts'
@@ -40,8 +41,6 @@ export interface NatsOptions extends ClientOptions {
 	onLeaseObserved?: ((found: ObservedLease | null) => void | Promise<void>) | undefined
 	/** `store.format`. Default null. */
 	wantedFormat?: number | null | undefined
-	/** The program's version, shown to other gateways. Default `unknown`. */
-	version?: string | undefined
 	/** Identifies the home whose lock this process holds. */
 	home?: string | undefined
 	/** For tests. */
@@ -62,7 +61,7 @@ const RECENT = 512
  * reached or used.
  */
 export async function openNats(options: NatsOptions): Promise<NatsEngine> {
-	const { prefix, replicas, version = 'unknown' } = options
+	const { prefix, replicas } = options
 	const names = namesOf(prefix)
 	const client = await openClient(options)
 	let lease: Lease | undefined

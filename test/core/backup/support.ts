@@ -43,7 +43,6 @@ export async function smallBackup(
 		home,
 		folder: join(folder, 'backups'),
 		snapshots: engine.snapshots,
-		gateway_version: '0.1.0',
 		trigger: 'request',
 		include_key: includeKey,
 		min_free_mib: 1,

@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Gateway } from '../../../core/gateway.ts'
 import { openProgress } from '../../../core/upgrade/progress.ts'
+import { version } from '../../../core/version.ts'
 import { svcFor } from '../../support/cli.ts'
 import { startHost } from '../../support/host.ts'
 import { eventually } from '../../support/wait.ts'
@@ -44,7 +45,7 @@ void t.test('probes report the progress of the upgrade, and nothing else is serv
 	t.equal(health.status, 503)
 	t.match(JSON.parse(health.body), {
 		status: 'migrating',
-		version: 'test',
+		version,
 		checks: [{ name: 'gateway', ok: false, message: 'migrating: 25 % (texts), about 30 s left' }],
 	})
 	const other = await ask('/late')

@@ -100,7 +100,7 @@ workers: { threads: 1, runs_per_thread: 64 }
 		const onLeaseObserved = (lease: ObservedLease | null): void => {
 			if (lease?.address) found.resolve(lease)
 		}
-		const options = { ...settings, home: t.testdir(), version: status.version, signal: end.signal, onLeaseObserved }
+		const options = { ...settings, home: t.testdir(), signal: end.signal, onLeaseObserved }
 		openEngine(options as never).catch(() => {}) // it never gets the lease
 		try {
 			return await found.promise
