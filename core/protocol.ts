@@ -309,7 +309,7 @@ export interface ToolSet {
 /** What a thread sends: messages of its runs, by their numbers. */
 export type FromThread = { run: number; message: ToMain }[]
 
-/** The one task of a thread; see core/runs/worker-pool.ts. */
+/** The one task of a thread; see core/runs/worker-threads.ts. */
 export interface WorkerTask {
 	port: MessagePort
 }

@@ -5,16 +5,16 @@
  * thread that dies; its runs reject with `thread_lost`, and resume elsewhere from their journals. Threads that other gateways lend
  * execute runs like those of this process. `places` decides whose run is next, before anything is read for it.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { ActiveRun } from './active-run.ts'
 import type { RunHandle, RunHost } from './active-run.ts'
 import { Fault, messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { RunOrder } from '../protocol.ts'
 import type { RemoteGroup, RemoteGroupEvents, ThreadGroup } from './thread-group.ts'
+import { within } from '../util/deadline.ts'
 import { openSemaphore } from '../util/semaphore.ts'
 import type { Semaphore } from '../util/semaphore.ts'
-import { WorkerPool } from './worker-pool.ts'
+import { WorkerPool } from './worker-threads.ts'
 
 export type { RunHandle, RunHost } from './active-run.ts'
 
@@ -169,7 +169,7 @@ export class RunPool implements AsyncDisposable {
 	/** Settles once no runs remain and all places are free (the end of a run is written after it), or after `timeoutMs`. */
 	async idle(timeoutMs: number): Promise<void> {
 		if (this.#runs.size > 0) this.#whenIdle ??= Promise.withResolvers()
-		await within(timeoutMs, Promise.all([this.#whenIdle?.promise, this.places.idle()]))
+		await within(timeoutMs, 'the runs', Promise.all([this.#whenIdle?.promise, this.places.idle()])).catch(() => {})
 	}
 
 	stats(): RunPoolStats {
@@ -195,7 +195,8 @@ export class RunPool implements AsyncDisposable {
 		)
 		for (const run of this.#runs.values()) run.end({ rejects: stops })
 		for (const remote of this.#remote) remote.end('the gateway that borrows them is stopping')
-		await within(this.#graceMs, Promise.all([...this.#pools.keys()].map((pool) => pool.close())))
+		const closed = Promise.all([...this.#pools.keys()].map((pool) => pool.close()))
+		await within(this.#graceMs, 'its threads', closed).catch(() => {})
 	}
 
 	#startWaiting(): void {
@@ -277,9 +278,4 @@ export class RunPool implements AsyncDisposable {
 		// Not awaited: a thread may not end.
 		pool.close().catch(() => {})
 	}
-}
-
-/** Settles as `work` does, or after `ms`. */
-function within(ms: number, work: Promise<unknown>): Promise<unknown> {
-	return Promise.race([work, sleep(ms, undefined, { ref: false })])
 }

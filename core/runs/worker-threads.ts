@@ -8,6 +8,8 @@ import type { MessagePort } from 'node:worker_threads'
 import type * as Package from 'piscina'
 import { Fault, messageOf } from '../errors.ts'
 import type { FromThread, WorkerTask } from '../protocol.ts'
+import { RunThread } from './run-thread.ts'
+import { ThreadGroup } from './thread-group.ts'
 
 export interface WorkerThreadsOptions {
 	/** The worker's module. */
@@ -126,6 +128,42 @@ export class WorkerThreads {
 		const fault = new Fault('unavailable', `${what}: ${messageOf(error)}`, { cause: error })
 		this.#options.onBroken(fault)
 		return fault
+	}
+}
+
+interface WorkerPoolOptions extends Omit<WorkerThreadsOptions, 'opened'> {
+	runs_per_thread: number
+	/** A place for a run is free again. */
+	onFree: () => void
+}
+
+/** The threads of this process that execute runs. */
+export class WorkerPool extends ThreadGroup {
+	readonly #threads: WorkerThreads
+
+	constructor({ runs_per_thread, onFree, ...options }: WorkerPoolOptions) {
+		super(runs_per_thread, onFree)
+		this.#threads = new WorkerThreads({ ...options, opened: (port) => this.#opened(port) })
+	}
+
+	get threads(): number {
+		return this.#threads.count
+	}
+
+	/** Ends all threads, and with them the runs that they still have. */
+	close(): Promise<void> {
+		return this.#threads.close()
+	}
+
+	#opened(port: MessagePort): (cause: Fault) => void {
+		const thread = new RunThread({
+			post: (message) => port.postMessage(message),
+			terminate: (id) => this.#threads.terminate(id),
+			close: () => drain(port),
+		})
+		port.on('message', (messages: FromThread) => thread.receive(messages))
+		this.add(thread)
+		return (cause) => this.remove(thread, cause)
 	}
 }
 
