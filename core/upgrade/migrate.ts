@@ -5,7 +5,9 @@
 import { Fault, isFault, messageOf } from '../errors.ts'
 import { format, formatSince } from '../store/format.ts'
 import { joinKey } from '../store/keys.ts'
+import type { FormatMark } from '../store/format.ts'
 import type { DataFormat, Entry, Key, Store } from '../store/ports.ts'
+import { ownParts } from '../util/own-files.ts'
 import type { Migration, RecordRange, Reader } from './migration.ts'
 
 const progressKey: Key = ['upgrade', 'progress']
@@ -27,6 +29,17 @@ interface Saved {
 
 /** Called after each batch with the numbers of converted records and of all records. */
 type Report = (done: number, all: number, migration: Migration) => void
+
+/** The migrations of the built-in plugins, by format, then by name: the order in which they run. */
+export async function allMigrations(): Promise<Migration[]> {
+	const lists = [...(await ownParts<readonly Migration[]>('migrations.ts')).values()]
+	return lists.flat().toSorted((a, b) => a.format - b.format || (a.name < b.name ? -1 : 1))
+}
+
+/** Those that data with this mark needs. */
+export async function migrationsFor(mark: FormatMark): Promise<Migration[]> {
+	return (await allMigrations()).filter((migration) => migration.format > (mark.from ?? mark.format))
+}
 
 export interface MigrateOptions {
 	store: Store
