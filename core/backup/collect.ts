@@ -75,16 +75,16 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 	return found
 }
 
-/** Opens a file for reading. Refuses a link that has replaced it meanwhile, and does not block on a pipe. */
-export async function openPlain(path: string): Promise<FileHandle> {
-	return open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
+/** Opens a file for reading; undefined if it was removed, or replaced by a link. Does not block on a pipe. */
+export async function openPlain(path: string): Promise<FileHandle | undefined> {
+	return open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)).catch(broken)
 }
 
 function absent(error: NodeJS.ErrnoException): undefined {
 	if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
 }
 
-/** For a link that leads nowhere, or to itself. */
+/** For a path that is gone, or a link that leads nowhere or cannot be followed. */
 function broken(error: NodeJS.ErrnoException): undefined {
 	if (error.code !== 'ELOOP') absent(error)
 }

@@ -10,6 +10,7 @@ import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { crc32, createDeflateRaw, createGunzip } from 'node:zlib'
+import { piecesOf } from './files.ts'
 import { damaged } from './manifest.ts'
 
 const start = Buffer.from('1f8b08100000000000ff', 'hex')
@@ -58,14 +59,9 @@ export async function checkEnvelope(path: string, signal?: AbortSignal): Promise
 	const head = await readHead(file)
 	const digest = createHash('sha256')
 	let size = headBytes
-	for await (const piece of file.createReadStream({
-		start: headBytes,
-		highWaterMark: pieceBytes,
-		autoClose: false,
-		...(signal && { signal }),
-	})) {
-		digest.update(piece as Buffer)
-		size += (piece as Buffer).length
+	for await (const piece of piecesOf(file, { start: headBytes, signal })) {
+		digest.update(piece)
+		size += piece.length
 	}
 	if (!head.equals(headOf(digest.digest('hex')))) throw damaged('its bytes are not those that were written')
 	return size
@@ -75,12 +71,7 @@ export async function checkEnvelope(path: string, signal?: AbortSignal): Promise
 export async function* openEnvelope(path: string, signal?: AbortSignal): AsyncGenerator<Buffer> {
 	await using file = await openFile(path)
 	await readHead(file)
-	const packed = file.createReadStream({
-		start: 0,
-		highWaterMark: pieceBytes,
-		autoClose: false,
-		...(signal && { signal }),
-	})
+	const packed = piecesOf(file, { start: 0, signal })
 	const content = packed.pipe(createGunzip({ chunkSize: pieceBytes }))
 	packed.on('error', (error) => content.destroy(error))
 	try {

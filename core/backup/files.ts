@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { lchown, lstat, open, readdir, stat, statfs } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
 import { join } from 'node:path'
 import { Fault } from '../errors.ts'
 
@@ -18,6 +19,14 @@ export async function digested(
 		await copy?.writeFile(piece)
 	}
 	return { bytes, sha256: digest.digest('hex') }
+}
+
+/** Reads an open file, which stays open, in pieces of 256 KiB. */
+export function piecesOf(
+	file: FileHandle,
+	range: { start?: number; signal?: AbortSignal | undefined } = {},
+): AsyncIterable<Buffer> & Readable {
+	return file.createReadStream({ highWaterMark: 256 * 1024, autoClose: false, ...range })
 }
 
 /** Makes entries that were created, renamed or removed in the folder survive a power cut. */

@@ -10,7 +10,7 @@ import { keyNumber } from '../store/lmdb/tables.ts'
 import { collectFiles, openPlain } from './collect.ts'
 import type { Collected } from './collect.ts'
 import { writeEnvelope } from './envelope.ts'
-import { digested, mustHaveSpace } from './files.ts'
+import { digested, mustHaveSpace, piecesOf } from './files.ts'
 import { holdsVaultKey } from './keys.ts'
 import { databaseName, formatVersion, manifestName } from './manifest.ts'
 import type { Manifest, Member, StoreFacts } from './manifest.ts'
@@ -32,8 +32,6 @@ export interface Packed {
 	bytes: number
 	manifest: Manifest
 }
-
-const pieceBytes = 256 * 1024
 
 /** When this settles, the file is complete, durable and read back. Throws `backup_failed` or `storage_full`. */
 export async function pack({ home, staging, file: target, keepFree, about }: PackJob): Promise<Packed> {
@@ -91,14 +89,10 @@ async function stage(
 ): Promise<Member | undefined> {
 	const target = join(staging, path)
 	await mkdir(dirname(target), { recursive: true, mode: 0o700 })
-	const from = await openPlain(source).catch((error: NodeJS.ErrnoException) => {
-		if (error.code !== 'ENOENT' && error.code !== 'ELOOP') throw error
-	})
-	if (!from) return undefined
-	await using opened = from
+	await using opened = await openPlain(source)
+	if (!opened) return undefined
 	await using copy = await open(target, 'wx', 0o600)
-	const content = opened.createReadStream({ highWaterMark: pieceBytes, autoClose: false })
-	return { path, ...(await digested(content, copy)), executable }
+	return { path, ...(await digested(piecesOf(opened), copy)), executable }
 }
 
 async function describe(staging: string, path: string): Promise<Member> {
@@ -123,5 +117,5 @@ async function* archive(staging: string, manifest: Manifest): AsyncGenerator<Buf
 
 async function* pieces(path: string): AsyncGenerator<Buffer> {
 	await using file = await open(path, 'r')
-	yield* file.createReadStream({ highWaterMark: pieceBytes, autoClose: false })
+	yield* piecesOf(file)
 }

@@ -9,7 +9,7 @@ import { databaseName } from './manifest.ts'
 import type { Manifest } from './manifest.ts'
 import { idOf } from './names.ts'
 import { finishPlacement, isHalfPlaced, place } from './place.ts'
-import type { Placement } from './place.ts'
+import type { Move } from './place.ts'
 import { checkDatabase, readBackup, readManifest, sizeOf } from './verify.ts'
 
 export interface RestoreRequest {
@@ -75,10 +75,11 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 			const notes: string[] = []
 			const store = await storeIn(staging, request.storeOf, notes)
 			const aside = beside(`.before-restore-${idOf(new Date())}`)
-			const placement = placementOf({ home, staging, aside, store, hasKey: manifest.includes_key })
+			const names = replacedEntries(store, manifest.includes_key)
+			const moves = { aside: movesOf(names, home, aside), into: movesOf(names, staging, home) }
 			await giveToOwner(home, staging)
 			step?.('moving it into place')
-			await place(home, placement)
+			await place(home, { ...moves, staging })
 			const isKept = existsSync(aside)
 			if (isKept) await giveToOwner(home, aside)
 			await giveToOwner(home, join(home, 'run'))
@@ -170,24 +171,18 @@ async function storeIn(staging: string, storeOf: (home: string) => string, notes
 	return folder
 }
 
-interface PlacementRequest {
-	home: string
-	staging: string
-	aside: string
-	store: string
-	hasKey: boolean
-}
-
-function placementOf({ home, staging, aside, store, hasKey }: PlacementRequest): Placement {
+/** The entries of the home that a restore replaces. `store`: the folder of the database. */
+function replacedEntries(store: string, hasKey: boolean): string[] {
 	const top = store.split(sep)[0] ?? dataFolder
 	const all = replaced.includes(top) ? replaced : [...replaced, store]
 	// An existing key stays if the backup has none: it may be the right one.
-	const names = all.filter((name) => name !== 'keys' || hasKey || top === 'keys')
-	const moves = (source: string, target: string): Placement['into'] =>
-		names
-			.filter((name) => existsSync(join(source, name)))
-			.map((name) => ({ from: join(source, name), to: join(target, name) }))
-	return { aside: moves(home, aside), into: moves(staging, home), staging }
+	return all.filter((name) => name !== 'keys' || hasKey || top === 'keys')
+}
+
+function movesOf(names: readonly string[], source: string, target: string): Move[] {
+	return names
+		.filter((name) => existsSync(join(source, name)))
+		.map((name) => ({ from: join(source, name), to: join(target, name) }))
 }
 
 function notesOn(home: string, { includes_key, left_out, members }: Manifest): string[] {

@@ -134,12 +134,8 @@ class ByteReader {
 
 	/** False at the end of the stream. */
 	async #readChunk(): Promise<boolean> {
-		for (;;) {
-			const { done, value } = await this.#source.next()
-			if (done) return false
-			if (value.length === 0) continue
-			this.#rest = value
-			return true
-		}
+		const { done, value } = await this.#source.next()
+		if (!done) this.#rest = value
+		return !done
 	}
 }
