@@ -6,12 +6,6 @@ import type { FetchPolicy } from './policy.ts'
 import { systemLookup } from './system-lookup.ts'
 import type { Lookup, ResolvedAddress } from './system-lookup.ts'
 
-export interface ConnectionPool {
-	/** `named`: for the origin that the caller named; false for the target of a redirect. */
-	of(named: boolean): Agent
-	destroy(): Promise<void>
-}
-
 export interface ResolveOptions {
 	policy: FetchPolicy
 	/** Resolves names. Default: the system. */
@@ -33,8 +27,10 @@ const HEADER_BYTES = 16 * 1024
 const ORIGINS = 16
 const CONNECTIONS = 64
 
+export type ConnectionPool = ReturnType<typeof openConnections>
+
 /** Two pools: a connection that was allowed for the named origin must not serve a redirect to the same place. */
-export function openConnections({ idle_ms = 0, max_bytes, ...resolving }: ConnectionOptions): ConnectionPool {
+export function openConnections({ idle_ms = 0, max_bytes, ...resolving }: ConnectionOptions) {
 	const open = (named: boolean): Agent =>
 		new Agent({
 			connect: checkedConnector(named, resolving),
@@ -50,7 +46,8 @@ export function openConnections({ idle_ms = 0, max_bytes, ...resolving }: Connec
 	let forNamed: Agent | undefined
 	let forOthers: Agent | undefined
 	return {
-		of: (named) => (named ? (forNamed ??= open(true)) : (forOthers ??= open(false))),
+		/** `named`: for the origin that the caller named; false for the target of a redirect. */
+		of: (named: boolean) => (named ? (forNamed ??= open(true)) : (forOthers ??= open(false))),
 		async destroy() {
 			await Promise.all([forNamed?.destroy(), forOthers?.destroy()])
 		},

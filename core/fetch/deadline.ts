@@ -1,28 +1,18 @@
 import { Fault } from '../errors.ts'
 import { TIMER_LIMIT_MS } from '../util/timer-limit.ts'
 
-export interface Deadline {
-	signal: AbortSignal
-	/** Stops the timer, and listening to all signals. */
-	end(): void
-	/** Aborts `signal`, and ends. */
-	abort(reason: unknown): void
-}
-
 /** Aborts after `ms`, or when one of `outer` aborts. `release` is called once, when the deadline ends. */
-export function startDeadline(
-	ms: number,
-	outer: readonly (AbortSignal | null | undefined)[],
-	release: () => void,
-): Deadline {
+export function startDeadline(ms: number, outer: readonly (AbortSignal | null | undefined)[], release: () => void) {
 	const controller = new AbortController()
 	const listening = new AbortController()
+	/** Aborts `signal`, and ends. */
 	const abort = (reason: unknown): void => {
 		controller.abort(reason)
 		end()
 	}
 	const late = (): void => abort(new Fault('fetch_timeout', `no complete answer came within ${ms / 1000} s`))
 	const timer = ms === Infinity ? undefined : setTimeout(late, Math.min(ms, TIMER_LIMIT_MS))
+	/** Stops the timer, and listening to all signals. */
 	function end(): void {
 		clearTimeout(timer)
 		if (listening.signal.aborted) return

@@ -9,10 +9,6 @@ const LONGEST_RETRY_MS = 100
 /** How long the lines that wait may delay the end of the process. */
 const EXIT_MS = 1_000
 
-export interface LineWriter {
-	write(line: string): void
-}
-
 interface LineWriterOptions {
 	/** Called once lines can be written again, if some were dropped: with their number, and the code of the error, such as `ENOSPC`. */
 	onDropped(lines: number, code: string): void
@@ -23,7 +19,7 @@ interface LineWriterOptions {
  * Writes lines to standard error at once, and never waits: a pipe whose reader has stopped must not stop the gateway. While a pipe
  * or a disk is full, up to 1 MiB of lines wait, and further ones are dropped. If the pipe is closed, all lines are dropped.
  */
-export function openLineWriter({ onDropped, fd = 2 }: LineWriterOptions): LineWriter {
+export function openLineWriter({ onDropped, fd = 2 }: LineWriterOptions) {
 	// Opening the stream of a pipe or socket makes it non-blocking.
 	if (fd === 2) void process.stderr
 	const waiting: Buffer[] = []
@@ -74,7 +70,7 @@ export function openLineWriter({ onDropped, fd = 2 }: LineWriterOptions): LineWr
 		for (flush(); waiting.length > 0 && performance.now() < ends; flush()) Atomics.wait(sleeper, 0, 0, 10)
 	}
 	return {
-		write(line) {
+		write(line: string): void {
 			const left = waiting.length === 0 ? rest(Buffer.from(line)) : Buffer.from(line)
 			if (left.length === 0) return
 			// The rest of a line always waits: other lines must begin on a line of their own.

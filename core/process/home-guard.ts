@@ -6,13 +6,6 @@ import { isAllowed, refuseShared, sharedIn, sharedPlaces } from './shared-home.t
 /** Time between two checks of whether the operator has fixed the modes of refused files. */
 const RECHECK_MS = 1_000
 
-export interface HomeGuard extends Disposable {
-	/** Throws `config_invalid` if others can write to the home now. */
-	check(): void
-	/** Why a plugin in this folder must not run; undefined if it may. */
-	refusal(this: void, folder: string): string | undefined
-}
-
 export interface GuardOptions {
 	home: string
 	env: Readonly<NodeJS.ProcessEnv>
@@ -23,7 +16,7 @@ export interface GuardOptions {
 	isReady: () => boolean
 }
 
-export function guardHome({ home, env, log, modesFixed, isReady }: GuardOptions): HomeGuard {
+export function guardHome({ home, env, log, modesFixed, isReady }: GuardOptions) {
 	/** Folders of plugins that were refused. */
 	const refused = new Set<string>()
 	const warned = new Set<string>()
@@ -51,13 +44,15 @@ export function guardHome({ home, env, log, modesFixed, isReady }: GuardOptions)
 	}
 
 	return {
-		check() {
+		/** Throws `config_invalid` if others can write to the home now. */
+		check(): void {
 			homeIsRefused = !isAllowed(env) && sharedPlaces(home).length > 0
 			if (!homeIsRefused) return
 			wait()
 			refuseShared(home, env)
 		},
-		refusal(folder) {
+		/** Why a plugin in this folder must not run; undefined if it may. */
+		refusal(this: void, folder: string): string | undefined {
 			const place = sharedIn(folder, home)
 			if (!place) return undefined
 			const problem = `${place.problem}, and a user who can write there can run code as this user`

@@ -13,8 +13,8 @@
 import type { NewEvent } from '../protocol.ts'
 import { NAMELESS, SecretSet } from './secret-set.ts'
 import type { Secret } from './secret-set.ts'
-import { SecretView } from './view.ts'
-import type { Redaction, View } from './view.ts'
+import { View } from './view.ts'
+import type { Redaction } from './view.ts'
 import { mapData } from './walk.ts'
 
 export { isRedactable } from './secret-set.ts'
@@ -137,7 +137,7 @@ export function openRedactor(): Redactor {
 			sets.delete(uid)
 			for (const [name, current] of agents) if (current === uid) agents.delete(name)
 		},
-		of: (writers) => new SecretView(() => setsOf(writers), report),
+		of: (writers) => new View(() => setsOf(writers), report),
 		showNamesTo(scope) {
 			nameScope = scope
 		},

@@ -18,27 +18,6 @@ interface Counts {
 	found?: Map<string, Omit<Redaction, 'sink'>>
 }
 
-export interface View {
-	/** False while there is no secret to redact: then no text needs to be searched. */
-	readonly active: boolean
-	/** `except`: ids of secrets that may be shown. */
-	text(text: string, sink: Sink, except?: ReadonlySet<string>): string
-	/**
-	 * The redacted beginning of a text, for callers that shorten it: redacting a text after the cut would miss a secret at the cut.
-	 * `limit`: code units of the unredacted text, 0 or more. `dropped`: the number of code units that are omitted.
-	 */
-	cut(text: string, limit: number, sink: Sink, except?: ReadonlySet<string>): { text: string; dropped: number }
-	/**
-	 * Plain data with every string redacted, keys too; see `mapData`. A number whose digits are a complete secret becomes a string.
-	 * Returns the same object if nothing was found.
-	 */
-	data<T>(value: T, sink: Sink, except?: ReadonlySet<string>): T
-	/** For text that arrives in pieces. */
-	stream(sink: Sink): TextStream
-	/** The same view, which reports what it redacts only to `listener`. */
-	reportingTo(listener: (found: Redaction) => void): View
-}
-
 /**
  * Holds back the end of the text after the last character that is not printable ASCII (such as a space), at most 4,096 code
  * units. If a secret itself is not printable ASCII, such as one of several words, the last 4,096 code units are always held back.
@@ -53,7 +32,7 @@ export interface TextStream {
 }
 
 /** A class, since a view is made for every commit, and most of its methods are never called. */
-export class SecretView implements View {
+export class View {
 	readonly #setsNow: () => readonly SecretSet[]
 	readonly #report: (found: Redaction) => void
 
@@ -62,16 +41,22 @@ export class SecretView implements View {
 		this.#report = report
 	}
 
+	/** False while there is no secret to redact: then no text needs to be searched. */
 	get active(): boolean {
 		return this.#setsNow().length > 0
 	}
 
+	/** `except`: ids of secrets that may be shown. */
 	text(text: string, sink: Sink, except?: ReadonlySet<string>): string {
 		const among = this.#setsNow()
 		if (among.length === 0) return text
 		return this.#reporting(sink, (counts) => replaced(text, spansIn(among, text, except), counts))
 	}
 
+	/**
+	 * The redacted beginning of a text, for callers that shorten it: redacting a text after the cut would miss a secret at the cut.
+	 * `limit`: code units of the unredacted text, 0 or more. `dropped`: the number of code units that are omitted.
+	 */
 	cut(text: string, limit: number, sink: Sink, except?: ReadonlySet<string>): { text: string; dropped: number } {
 		const among = this.#setsNow()
 		const needed = Math.max(0, ...among.map((set) => set.horizon))
@@ -81,6 +66,10 @@ export class SecretView implements View {
 		return { text: shown, dropped: text.length - end }
 	}
 
+	/**
+	 * Plain data with every string redacted, keys too; see `mapData`. A number whose digits are a complete secret becomes a string.
+	 * Returns the same object if nothing was found.
+	 */
 	data<T>(value: T, sink: Sink, except?: ReadonlySet<string>): T {
 		const among = this.#setsNow()
 		if (among.length === 0) return value
@@ -98,6 +87,7 @@ export class SecretView implements View {
 		)
 	}
 
+	/** For text that arrives in pieces. */
 	stream(sink: Sink): TextStream {
 		let held = ''
 		const show = (text: string, safe: number, spans: readonly Span[]): string => {
@@ -119,8 +109,9 @@ export class SecretView implements View {
 		}
 	}
 
+	/** The same view, which reports what it redacts only to `listener`. */
 	reportingTo(listener: (found: Redaction) => void): View {
-		return new SecretView(this.#setsNow, listener)
+		return new View(this.#setsNow, listener)
 	}
 
 	/** Counts the replacements of `work`, then reports them. */

@@ -61,14 +61,8 @@ interface WaitingJob extends Pick<Recovered, 'place' | 'id' | 'attempt'> {
 /** While jobs wait, a claimer at its limit reads `max` again at this interval: the limit may have been raised. */
 const limitPollMs = 200
 
-export interface Dispatcher {
-	queue: RunQueue
-	/** Ends every claim and clears all timers. */
-	close(): void
-}
-
 /** Makes the queue from the jobs that exist already. Jobs are handed out in the order of their places. */
-export function openDispatcher(backing: Backing, recovered: readonly Recovered[], log?: Logger): Dispatcher {
+export function openDispatcher(backing: Backing, recovered: readonly Recovered[], log?: Logger) {
 	/** Ids in use, of waiting, delayed and leased jobs. The promise settles once the job is durable. */
 	const unfinished = new Map<string, Promise<void>>()
 	const ready = new Heap<WaitingJob>((a, b) => a.place < b.place)
@@ -177,32 +171,34 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		}
 	}
 
-	return {
-		queue: {
-			async enqueue(job) {
-				if (!isName(job.id)) throw invalid(`a job's id must have 1 to ${maxNameBytes} bytes and no NUL`)
-				const known = unfinished.get(job.id)
-				if (known) return known
-				const place = nextPlace++
-				const adding = backing.add(place, job)
-				// Handed out at once: the job becomes durable before anything that its holder writes.
-				const waiting: WaitingJob = { place, id: job.id, attempt: 0, fresh: job }
-				wait(waiting, 0)
-				const added = adding.then(
-					() => void delete waiting.fresh,
-					(error: unknown) => {
-						waiting.gone = true
-						unfinished.delete(job.id)
-						throw error
-					},
-				)
-				unfinished.set(job.id, added)
-				await added
-			},
-			claim,
-			waiting: () => ready.size + delayTimers.size,
+	const queue: RunQueue = {
+		async enqueue(job) {
+			if (!isName(job.id)) throw invalid(`a job's id must have 1 to ${maxNameBytes} bytes and no NUL`)
+			const known = unfinished.get(job.id)
+			if (known) return known
+			const place = nextPlace++
+			const adding = backing.add(place, job)
+			// Handed out at once: the job becomes durable before anything that its holder writes.
+			const waiting: WaitingJob = { place, id: job.id, attempt: 0, fresh: job }
+			wait(waiting, 0)
+			const added = adding.then(
+				() => void delete waiting.fresh,
+				(error: unknown) => {
+					waiting.gone = true
+					unfinished.delete(job.id)
+					throw error
+				},
+			)
+			unfinished.set(job.id, added)
+			await added
 		},
-		close() {
+		claim,
+		waiting: () => ready.size + delayTimers.size,
+	}
+	return {
+		queue,
+		/** Ends every claim and clears all timers. */
+		close(): void {
 			closed = true
 			for (const timer of delayTimers) clearTimeout(timer)
 			wake()

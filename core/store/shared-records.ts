@@ -7,25 +7,19 @@ const MAX_BYTES = 4 * 1024 * 1024
 /** Estimate of the memory that a record takes besides its key and value. */
 const OVERHEAD_BYTES = 256
 
-export interface SharedRecords {
-	/** `entry` is undefined for a key that has no record. */
-	find(key: string): { readonly entry: Entry<unknown> | undefined } | undefined
-	/** Caches an entry of `bytes` stored bytes until `forget`, and returns it, frozen. */
-	keep(key: string, entry: Entry<unknown> | undefined, bytes?: number): Entry<unknown> | undefined
-	/** To be called whenever the record is written. */
-	forget(key: string): void
-}
-
-export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
+export function openSharedRecords(maxBytes = MAX_BYTES) {
 	const cache = new AgedMap<string, { entry: Entry<unknown> | undefined; cost: number }>()
 	let total = 0
+	/** To be called whenever the record is written. */
 	const forget = (key: string): void => {
 		const cached = cache.get(key)
 		if (cached && cache.delete(key)) total -= cached.cost
 	}
 	return {
-		find: (key) => cache.get(key),
-		keep(key, entry, bytes = 0) {
+		/** `entry` is undefined for a key that has no record. */
+		find: (key: string): { readonly entry: Entry<unknown> | undefined } | undefined => cache.get(key),
+		/** Caches an entry of `bytes` stored bytes until `forget`, and returns it, frozen. */
+		keep(key: string, entry: Entry<unknown> | undefined, bytes = 0): Entry<unknown> | undefined {
 			forget(key)
 			freeze(entry)
 			const cost = key.length + bytes + OVERHEAD_BYTES

@@ -3,19 +3,12 @@ import type { Logger } from '../log/log.ts'
 import { isWithin, scopeOf } from './keys.ts'
 import type { EventLog, LogEntry } from './ports.ts'
 
-/** Subscribers to key changes, by the scope that they watch. */
-export interface Watchers<T> {
-	/** `prefix` is joined. Returns a function that unsubscribes. */
-	add(prefix: string, changed: (change: T) => void): () => void
-	/** `make` is called for each watcher of `key`. */
-	tell(key: string, make: () => T): void
-}
-
-/** An error that a watcher throws is logged. */
-export function openWatchers<T>(log?: Logger): Watchers<T> {
+/** Subscribers to key changes, by the scope that they watch. An error that one throws is logged. */
+export function openWatchers<T>(log?: Logger) {
 	const byScope = new Map<string, Set<{ prefix: string; changed: (change: T) => void }>>()
 	return {
-		add(prefix, changed) {
+		/** `prefix` is joined. Returns a function that unsubscribes. */
+		add(prefix: string, changed: (change: T) => void): () => void {
 			const scope = scopeOf(prefix)
 			const watcher = { prefix, changed }
 			const watchers = byScope.get(scope) ?? new Set()
@@ -25,7 +18,8 @@ export function openWatchers<T>(log?: Logger): Watchers<T> {
 				if (watchers.size === 0 && byScope.get(scope) === watchers) byScope.delete(scope)
 			}
 		},
-		tell(key, make) {
+		/** `make` is called for each watcher of `key`. */
+		tell(key: string, make: () => T): void {
 			if (byScope.size === 0) return
 			for (const { prefix, changed } of byScope.get(scopeOf(key)) ?? []) {
 				if (isWithin(key, prefix)) guarded(() => changed(make()), log)

@@ -12,11 +12,6 @@ import { dataFile } from './tables.ts'
 import { programOf } from '../../util/own-code.ts'
 import type { Writer } from './writer.ts'
 
-export interface LmdbSnapshots extends Snapshots {
-	/** Settles once no copy is in progress: LMDB must not be closed before. */
-	idle(): Promise<void>
-}
-
 interface SnapshotOptions {
 	/** The data folder. */
 	path: string
@@ -35,7 +30,7 @@ const child = fileURLToPath(programOf(new URL('./copy-child.ts', import.meta.url
  * Copying maps the whole file into memory. For a large file a child process does that, so that the gateway's memory does
  * not grow.
  */
-export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOptions): LmdbSnapshots {
+export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOptions) {
 	const { path, log, apartFrom = 64 * 1024 * 1024 } = options
 	const copies = openSerialQueue()
 	const size = (): number => statSync(join(path, dataFile)).size
@@ -76,13 +71,14 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 
 	return {
 		size,
-		async take(folder, signal) {
+		async take(folder: string, signal?: AbortSignal): Promise<void> {
 			writer.mustBeOpen()
 			if (readdirSync(folder).length > 0) throw new Fault('unavailable', `the folder ${folder} is not empty`)
 			await copies.run(() => copy(folder, signal))
 		},
+		/** Settles once no copy is in progress: LMDB must not be closed before. */
 		idle: () => copies.idle(),
-	}
+	} satisfies Snapshots & { idle(): Promise<void> }
 }
 
 /** Copies without free pages, or with them if LMDB refuses because its count of free pages is inconsistent. */
