@@ -1,6 +1,7 @@
 /** Which event types a plugin may emit: the first words of the gateway's types are reserved, third-party plugins use others. */
 import { Fault, messageOf } from '../errors.ts'
 import type { NewEvent } from '../protocol.ts'
+import { isObject } from '../util/is-object.ts'
 
 /** First words reserved for the gateway, for all gateways of this process. */
 const reserved = new Set<string>()
@@ -24,9 +25,8 @@ export function pluginEvent(event: NewEvent, plugin: string): NewEvent {
 	checkEventType(event_type, plugin)
 	try {
 		const payload = JSON.parse(JSON.stringify(event.payload ?? {})) as unknown
-		if (typeof payload !== 'object' || payload === null || Array.isArray(payload))
-			throw new Error('it is not an object')
-		return { ...event, event_type, payload: payload as NewEvent['payload'] }
+		if (!isObject(payload)) throw new Error('it is not an object')
+		return { ...event, event_type, payload }
 	} catch (error) {
 		throw new Fault(
 			'plugin_invalid',

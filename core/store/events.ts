@@ -1,5 +1,6 @@
 /** Rules common to every engine's event log: what may be appended, what a filter matches, what a cursor is. */
 import { Fault } from '../errors.ts'
+import { fieldsOf } from '../util/is-object.ts'
 import { matches } from '../util/pattern.ts'
 import { untilNoConflict } from './change.ts'
 import { invalid, isName, maxNameBytes } from './keys.ts'
@@ -87,8 +88,7 @@ export function matcher(filter: LogFilter): (event: EventEnvelope) => boolean {
 }
 
 function nameOfActor(actor: unknown): unknown {
-	if (typeof actor !== 'object' || actor === null) return undefined
-	const { id, kind } = actor as { id?: unknown; kind?: unknown }
+	const { id, kind } = fieldsOf(actor)
 	return id ?? kind
 }
 

@@ -1,6 +1,7 @@
 /** The store and the queue as plugins get them: values are redacted before they are stored. */
 import type { Redactor, View } from '../redactor/redactor.ts'
 import { timeOfId } from '../util/ids.ts'
+import { fieldsOf } from '../util/is-object.ts'
 import { agentIn } from './agent-scope.ts'
 import { withSingleWrites } from './ops.ts'
 import type { Op, RunQueue, Store } from './ports.ts'
@@ -57,8 +58,7 @@ function viewFor(redactor: Redactor, value: unknown): View {
 }
 
 function uidIn(value: unknown): string | undefined {
-	if (typeof value !== 'object' || value === null) return undefined
-	const { agent_uid, uid } = value as Record<string, unknown>
+	const { agent_uid, uid } = fieldsOf(value)
 	const named = agent_uid ?? uid
 	return typeof named === 'string' && timeOfId(named) !== undefined ? named : undefined
 }
