@@ -201,6 +201,11 @@ function inAscii(json: string): string {
 	return json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
+/** The error for a mistake in a plugin: its code, its files or its settings. */
+export function pluginInvalid(message: string, cause?: unknown): Fault {
+	return new Fault('plugin_invalid', message, { cause })
+}
+
 /** True for a fault with one of the given codes (any fault if no code is given). */
 export function isFault(error: unknown, ...among: FaultCode[]): error is Fault {
 	return error instanceof Fault && (among.length === 0 || among.includes(error.code))

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configFile } from '../../config/home.ts'
 import { readText } from '../../config/read-text.ts'
-import { Fault } from '../errors.ts'
+import { pluginInvalid } from '../errors.ts'
 import { codeFile } from '../host/entry.ts'
 import { within } from '../util/deadline.ts'
 import { isBuiltIn } from '../util/own-files.ts'
@@ -40,7 +40,7 @@ async function imported(path: string): Promise<CommandFile> {
 	const module = import(pathToFileURL(path).href) as Promise<{ default?: CommandFile }>
 	const { default: file } = await within(IMPORT_MS, path, module)
 	if (typeof file?.commands === 'object' && file.commands !== null) return file
-	throw new Fault('plugin_invalid', `${path} must default-export an object with commands (see core/cli/command.ts)`)
+	throw pluginInvalid(`${path} must default-export an object with commands (see core/cli/command.ts)`)
 }
 
 /** A file of a third-party plugin that gateway.yaml switches on. */

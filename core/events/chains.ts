@@ -3,7 +3,7 @@
  * emits an event for each of its own events would never stop, and emit as fast as events are stored.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { Fault } from '../errors.ts'
+import { pluginInvalid } from '../errors.ts'
 import type { EventEnvelope } from '../store/ports.ts'
 
 interface Chain {
@@ -31,8 +31,7 @@ export function continueChain(type: string, plugin: string): void {
 	const now = performance.now()
 	if (now - chain.since > WINDOW_MS) Object.assign(chain, { count: 0, since: now })
 	if (++chain.count <= EVENTS) return
-	throw new Fault(
-		'plugin_invalid',
+	throw pluginInvalid(
 		`plugin "${plugin}" cannot emit "${type.slice(0, 128)}": one event led to ${EVENTS} more within a minute, so its ` +
 			'handlers react to their own events: subscribe to specific types in place of "*", or ignore the events of this plugin',
 	)

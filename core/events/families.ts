@@ -1,5 +1,5 @@
 /** Which event types a plugin may emit: the first words of the gateway's types are reserved, third-party plugins use others. */
-import { Fault, messageOf } from '../errors.ts'
+import { messageOf, pluginInvalid } from '../errors.ts'
 import type { NewEvent } from '../protocol.ts'
 import { isObject } from '../util/is-object.ts'
 
@@ -28,22 +28,20 @@ export function pluginEvent(event: NewEvent, plugin: string): NewEvent {
 		if (!isObject(payload)) throw new Error('it is not an object')
 		return { ...event, event_type, payload }
 	} catch (error) {
-		throw new Fault(
-			'plugin_invalid',
+		throw pluginInvalid(
 			`plugin "${plugin}": the payload of "${event_type.slice(0, 128)}" must be a JSON object: ${messageOf(error)}`,
-			{ cause: error },
+			error,
 		)
 	}
 }
 
 /** Throws `plugin_invalid` if a third-party plugin may not emit this type. */
 export function checkEventType(type: unknown, plugin: string): void {
-	if (typeof type !== 'string') throw new Fault('plugin_invalid', `plugin "${plugin}": an event needs an event_type`)
+	if (typeof type !== 'string') throw pluginInvalid(`plugin "${plugin}": an event needs an event_type`)
 	const family = familyOf(type)
 	if (!reserved.has(family)) return
 	const prefix = reserved.has(plugin) ? `${plugin}-plugin` : plugin
-	throw new Fault(
-		'plugin_invalid',
+	throw pluginInvalid(
 		`plugin "${plugin}" cannot emit "${type.slice(0, 128)}": event types that begin with "${family}." are the gateway's own; begin yours with "${prefix}."`,
 	)
 }

@@ -1,22 +1,16 @@
 /** What plugins declare: scopes, error codes, event types and tools. */
 import Joi from 'joi'
-import { CODE, Fault, isGeneralCode, messageOf } from '../errors.ts'
+import { CODE, Fault, isGeneralCode, messageOf, pluginInvalid } from '../errors.ts'
 import { checkEventType } from '../events/families.ts'
-import type { ErrorCode, EventType, Plugin, ToolDefinition } from '../plugin.ts'
+import type { ErrorCode, EventType, GenerationView, Plugin, ToolDefinition } from '../plugin.ts'
 import { isObject } from '../util/is-object.ts'
-
-export interface Declared {
-	scopes: ReadonlyMap<string, string>
-	errors: ReadonlyMap<string, ErrorCode>
-	events: ReadonlyMap<string, EventType>
-}
 
 const SCOPE = /^[a-z][a-z0-9-]*:[a-z][a-z0-9-]*$/
 
 /** Throws `plugin_invalid`, which states what to change, if a plugin's declarations are invalid. */
 export function checkDeclared({ name, scopes = {}, errors = {}, events = {} }: Plugin, builtIn: boolean): void {
 	const refuse = (problem: string): never => {
-		throw new Fault('plugin_invalid', `plugin "${name}": ${problem}`)
+		throw pluginInvalid(`plugin "${name}": ${problem}`)
 	}
 	for (const [scope, grants] of entriesOf(scopes) ?? refuse('scopes must be an object: scope → what it grants')) {
 		if (typeof grants !== 'string' || grants === '') refuse(`the scope "${scope}" needs a description: what it grants`)
@@ -45,7 +39,7 @@ export function checkDeclared({ name, scopes = {}, errors = {}, events = {} }: P
 }
 
 /** Merges the declarations of these plugins. Throws `plugin_failed` if two declare the same name. */
-export function declaredBy(plugins: readonly Plugin[]): Declared {
+export function declaredBy(plugins: readonly Plugin[]): Pick<GenerationView, 'scopes' | 'errors' | 'events'> {
 	const scopes = [...mergeUnique(plugins, 'declare the scope', (plugin) => Object.entries(plugin.scopes ?? {}))]
 	return {
 		// By name, and `*` last.
@@ -83,10 +77,10 @@ export function checkTool(tool: ToolDefinition): void {
 	if (checkedTools.has(tool)) return
 	const { name, description, parameters, run } = tool
 	if (typeof name !== 'string' || name === '' || name.length > 128)
-		throw new Fault('plugin_invalid', 'a tool needs a name of 1 to 128 characters')
+		throw pluginInvalid('a tool needs a name of 1 to 128 characters')
 	if (typeof description !== 'string' || description === '')
-		throw new Fault('plugin_invalid', `the tool ${name} needs a description, from which a model learns when to use it`)
-	if (typeof run !== 'function') throw new Fault('plugin_invalid', `the tool ${name} needs a function run(args, call)`)
+		throw pluginInvalid(`the tool ${name} needs a description, from which a model learns when to use it`)
+	if (typeof run !== 'function') throw pluginInvalid(`the tool ${name} needs a function run(args, call)`)
 	try {
 		// They are sent to another thread, and as JSON to a model. If that failed, the runs of all agents would fail.
 		if (!Joi.isSchema(parameters) && parameters !== undefined) {
@@ -94,9 +88,7 @@ export function checkTool(tool: ToolDefinition): void {
 			JSON.stringify(structuredClone(parameters))
 		}
 	} catch (error) {
-		throw new Fault('plugin_invalid', `the parameters of the tool ${name} are neither a joi schema nor a JSON Schema`, {
-			cause: error,
-		})
+		throw pluginInvalid(`the parameters of the tool ${name} are neither a joi schema nor a JSON Schema`, error)
 	}
 	checkedTools.add(tool)
 }
@@ -114,7 +106,7 @@ export function checkDescribable({ name, parameters }: ToolDefinition): void {
 		JSON.stringify(parameters['~standard'].jsonSchema.input({ target: 'draft-2020-12' }))
 	} catch (error) {
 		const problem = `the parameters of the tool ${name} cannot be described to a model: ${messageOf(error)}`
-		throw new Fault('plugin_invalid', problem, { cause: error })
+		throw pluginInvalid(problem, error)
 	}
 	describable.add(parameters)
 }
@@ -123,8 +115,7 @@ export function checkDescribable({ name, parameters }: ToolDefinition): void {
 export function checkPrimitive(definition: ToolDefinition): void {
 	checkTool(definition)
 	if (/^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/.test(definition.name)) return
-	throw new Fault(
-		'plugin_invalid',
+	throw pluginInvalid(
 		`the primitive "${definition.name}" needs a name such as clock.now: lower-case words with dots between`,
 	)
 }

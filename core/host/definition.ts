@@ -8,7 +8,7 @@ import type { ValidationErrorItem } from 'joi'
 import { messages } from '../../config/messages.ts'
 import type { LateProblem } from '../../config/read.ts'
 import { hintFor } from '../../config/suggest.ts'
-import { Fault, messageOf } from '../errors.ts'
+import { messageOf, pluginInvalid } from '../errors.ts'
 import { canonicalJson } from '../util/canonical-json.ts'
 import { freeze } from '../util/freeze.ts'
 import { isBuiltIn } from '../util/own-files.ts'
@@ -39,7 +39,7 @@ export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Lo
 			broken.set(name, error)
 		}
 	}
-	for (const [name, cycle] of inOrder(definitions).cycles) broken.set(name, new Fault('plugin_invalid', cycle))
+	for (const [name, cycle] of inOrder(definitions).cycles) broken.set(name, pluginInvalid(cycle))
 	return { definitions: definitions.filter(({ plugin }) => !broken.has(plugin.name)), problems, broken }
 }
 
@@ -111,7 +111,7 @@ function validated(settings: unknown, makeSchema: () => Joi.ObjectSchema, name: 
 		return { schema, ...schema.validate(settings, options) }
 	} catch (error) {
 		const message = `plugin "${name}": the schema of its settings cannot be used: ${messageOf(error)}; fix its config(joi) or its settings file`
-		throw new Fault('plugin_invalid', message, { cause: error })
+		throw pluginInvalid(message, error)
 	}
 }
 

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
-import { Fault, messageOf } from '../errors.ts'
+import { messageOf, pluginInvalid } from '../errors.ts'
 
 /** The first of `name.ts`, `name.js` and `name.mjs` that exists in a plugin's folder. */
 export function codeFile(folder: string, name: string): string | undefined {
@@ -24,7 +24,7 @@ function manifestIn(file: string): { exports?: unknown; main?: unknown } {
 	try {
 		return Object(JSON.parse(readFileSync(file, 'utf8')))
 	} catch (error) {
-		throw new Fault('plugin_invalid', `${file} is not valid JSON: ${messageOf(error)}`, { cause: error })
+		throw pluginInvalid(`${file} is not valid JSON: ${messageOf(error)}`, error)
 	}
 }
 

@@ -1,7 +1,7 @@
 /** One started plugin: its settings, its contributions and its resources. */
 import Joi from 'joi'
 import { within } from '../util/deadline.ts'
-import { Fault, isFault, isGeneralCode, messageOf } from '../errors.ts'
+import { Fault, isFault, isGeneralCode, messageOf, pluginInvalid } from '../errors.ts'
 import type { FaultCode } from '../errors.ts'
 import { continueChain, inChainOf } from '../events/chains.ts'
 import { checkEventType, guardedEmit, pluginEvent } from '../events/families.ts'
@@ -58,12 +58,10 @@ export class Instance {
 	readonly owner: Owner
 	/** The number of its uncaught errors, and the message of the newest. */
 	uncaught = { message: '', count: 0 }
-	/** The problem that it reports while it runs. */
 	trouble: string | null
 	/** The generation in which it began to serve. */
 	servingSince: number | null = null
 	isStarted = false
-	/** What its `start` returned. */
 	service: unknown
 	readonly #scope = new Scope()
 	readonly #timers = openTimers({
@@ -215,8 +213,7 @@ export class Instance {
 			fault: (code, message, options) => {
 				if (isGeneralCode(code) || Object.hasOwn(this.definition.plugin.errors ?? {}, code))
 					return new Fault(code as FaultCode, message, options)
-				throw new Fault(
-					'plugin_invalid',
+				throw pluginInvalid(
 					`plugin "${this.name}": there is no error code "${code}"; add it to the plugin's errors, with its status`,
 				)
 			},
@@ -252,7 +249,7 @@ const MAX_PENDING_EVENTS = 10_000
 /** The event bus for a third-party plugin: it receives all events, and cannot emit the gateway's own types. */
 function eventsOf(bus: EventBus, plugin: string): EventBus {
 	const refuse = async (): Promise<never> => {
-		throw new Fault('plugin_invalid', `plugin "${plugin}": the log of a run is for the gateway only; use call.emit`)
+		throw pluginInvalid(`plugin "${plugin}": the log of a run is for the gateway only; use call.emit`)
 	}
 	let pending = 0
 	return {
@@ -263,7 +260,7 @@ function eventsOf(bus: EventBus, plugin: string): EventBus {
 			const checked = pluginEvent(event, plugin)
 			if (pending >= MAX_PENDING_EVENTS) {
 				const why = `${MAX_PENDING_EVENTS} of its events are not stored yet, so this one is refused; await each ctx.emit`
-				throw new Fault('plugin_invalid', `plugin "${plugin}": ${why}`)
+				throw pluginInvalid(`plugin "${plugin}": ${why}`)
 			}
 			continueChain(checked.event_type, plugin)
 			pending++

@@ -5,7 +5,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { within } from '../util/deadline.ts'
 import { entriesIn } from '../util/entries-in.ts'
 import { familyOf, reserveFamilies } from '../events/families.ts'
-import { Fault, declareCodes, messageOf } from '../errors.ts'
+import { declareCodes, messageOf, pluginInvalid } from '../errors.ts'
 import { contractProblem } from './contract-version.ts'
 import { checkDeclared } from './declared.ts'
 import { codeFile, entryOf } from './entry.ts'
@@ -117,7 +117,7 @@ export class Loader {
 				return { plugin, ...(declaration && { declaration }), ...trouble, code, source: folder }
 			} catch (error) {
 				if (!modules.hasOldPackages) throw error
-				throw new Fault('plugin_invalid', `${messageOf(error)}; ${OLD_PACKAGES}`, { cause: error })
+				throw pluginInvalid(`${messageOf(error)}; ${OLD_PACKAGES}`, error)
 			}
 		})
 	}
@@ -153,9 +153,7 @@ async function importDefault(name: string, load: () => Promise<unknown>): Promis
 		const module = (await within(IMPORT_DEADLINE_MS, 'its code', load())) as { default?: unknown }
 		return module.default
 	} catch (error) {
-		throw new Fault('plugin_invalid', `plugin "${name}" does not load: ${messageOf(error)}${placeOf(error)}`, {
-			cause: error,
-		})
+		throw pluginInvalid(`plugin "${name}" does not load: ${messageOf(error)}${placeOf(error)}`, error)
 	}
 }
 
@@ -208,7 +206,7 @@ async function importPlugin(name: string, load: () => Promise<unknown>, builtIn:
 }
 
 function refuse(name: string, problem: string): never {
-	throw new Fault('plugin_invalid', `plugin "${name}": ${problem}`)
+	throw pluginInvalid(`plugin "${name}": ${problem}`)
 }
 
 /** ` (index.ts:11)` for a syntax error, whose stack begins with its place; empty for other errors. */
@@ -230,8 +228,7 @@ async function digest(folder: string): Promise<string> {
 	let bytes = 0
 	const names: string[] = []
 	const limit = (isOver: boolean, maximum: string): void => {
-		if (isOver)
-			throw new Fault('plugin_invalid', `${folder} holds more than ${maximum}; keep only the plugin's own files there`)
+		if (isOver) throw pluginInvalid(`${folder} holds more than ${maximum}; keep only the plugin's own files there`)
 	}
 	for (const name of entriesIn(folder, (path) => !isExcluded(path))) {
 		if (!isExcluded(name)) names.push(name)

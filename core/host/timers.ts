@@ -1,5 +1,5 @@
 /** The timers of one instance: they end with it, never overlap themselves, and never keep the process alive. */
-import { Fault } from '../errors.ts'
+import { pluginInvalid } from '../errors.ts'
 import { TIMER_LIMIT_MS } from '../util/timer-limit.ts'
 
 export interface TimerOptions {
@@ -21,12 +21,9 @@ export function openTimers({ signal, call }: TimerOptions) {
 
 	const start = (ms: number, work: () => unknown, repeats: boolean): (() => void) => {
 		if (!Number.isInteger(ms) || ms < 1 || ms > TIMER_LIMIT_MS)
-			throw new Fault(
-				'plugin_invalid',
-				`a timer needs a whole number of milliseconds from 1 to ${TIMER_LIMIT_MS}, not ${ms}`,
-			)
+			throw pluginInvalid(`a timer needs a whole number of milliseconds from 1 to ${TIMER_LIMIT_MS}, not ${ms}`)
 		if (stops.size >= PLUGIN_LIMIT)
-			throw new Fault('plugin_invalid', `a plugin has at most ${PLUGIN_LIMIT} timers; end some before you start others`)
+			throw pluginInvalid(`a plugin has at most ${PLUGIN_LIMIT} timers; end some before you start others`)
 		let timer: NodeJS.Timeout | undefined
 		const stop = (): void => {
 			clearTimeout(timer)
