@@ -1,16 +1,11 @@
 /** Computes what a reload has to do. Pure. */
-import type { Plugin } from '../plugin.ts'
+import type { Loaded } from './loader.ts'
 
 /** A plugin with checked settings, ready to be started. */
-export interface Definition {
-	plugin: Plugin
+export interface Definition extends Pick<Loaded, 'plugin' | 'source' | 'trouble'> {
 	config: unknown
 	/** Equal for the same code and the same settings. */
 	fingerprint: string
-	/** Where its code came from, for people: `built in` or a folder. */
-	source: string
-	/** A problem that does not keep it from running. */
-	trouble?: string
 }
 
 /** Names of plugins. */
