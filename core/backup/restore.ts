@@ -10,7 +10,7 @@ import type { Manifest } from './manifest.ts'
 import { idOf } from './names.ts'
 import { finishPlacement, isHalfPlaced, place } from './place.ts'
 import type { Move } from './place.ts'
-import { checkDatabase, readBackup, readManifest, sizeOf } from './verify.ts'
+import { checkDatabase, readBackup, readHead, sizeOf } from './verify.ts'
 
 export interface RestoreRequest {
 	file: string
@@ -45,7 +45,7 @@ const dataFolder = dirname(databaseName)
  */
 export async function restoreBackup(request: RestoreRequest): Promise<Restored> {
 	const { file, force, signal, step } = request
-	await readManifest(file) // fails early for a file that is not a backup
+	await readHead(file) // fails early for a file that is not a backup
 	const made = await makeFolder(request.home)
 	const home = realpathSync(request.home)
 	try {

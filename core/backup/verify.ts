@@ -54,20 +54,11 @@ export async function readBackup(file: string, { into, only, admit, signal }: Re
 	}
 }
 
-/** The manifest of a backup, without reading the rest of the file. */
-export function readManifest(file: string): Promise<Manifest> {
-	return readFirst(file, parseManifest)
-}
-
-/** The same, without the list of its members. */
-export function readHead(file: string): Promise<ManifestHead> {
-	return readFirst(file, parseHead)
-}
-
-async function readFirst<T>(file: string, parse: (bytes: Buffer) => T): Promise<T> {
+/** The manifest of a backup without the list of its members. Does not read the rest of the file. */
+export async function readHead(file: string): Promise<ManifestHead> {
 	const entries = readTar(openEnvelope(file))
 	try {
-		return parse(await readable(file, firstOf(entries)))
+		return parseHead(await readable(file, firstOf(entries)))
 	} finally {
 		await entries.return(undefined)
 	}

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
-import { readBackup, readManifest, verifyBackup } from '../../../core/backup/verify.ts'
+import { readBackup, readHead, verifyBackup } from '../../../core/backup/verify.ts'
 import { smallBackup } from './support.ts'
 import { testFolder } from '../../support/folder.ts'
 
@@ -80,7 +80,7 @@ void t.test('truncation, trailing bytes and swapped blocks are detected', async 
 void t.test('reading the manifest of a damaged backup fails with an expected error or not at all', async (t) => {
 	for (let n = 0; n < 100; n++) {
 		writeFileSync(copy, flipped(Math.floor(Math.random() * sound.length * 8)))
-		const found = await readManifest(copy).catch((error: unknown) => error)
+		const found = await readHead(copy).catch((error: unknown) => error)
 		t.ok(!(found instanceof Error) || isFault(found), String(found))
 	}
 })

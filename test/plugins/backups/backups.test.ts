@@ -17,7 +17,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { originOf, partialOf } from '../../../core/backup/names.ts'
-import { readBackup, readManifest } from '../../../core/backup/verify.ts'
+import { readBackup } from '../../../core/backup/verify.ts'
 import { Fault } from '../../../core/errors.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { openBackups, takeOnSchedule } from '../../../plugins/backups/backups.ts'
@@ -117,7 +117,7 @@ void t.test('links out of the home are omitted, and leftovers of an earlier proc
 	const partial = partialOf(join(home, 'backups'), originOf(home))
 	write(partial, { 'home/data/data.mdb': 'half', archive: 'half' })
 	const { body } = await call('POST', '/v1/backups')
-	const { members } = await readManifest(body.file)
+	const { members } = (await readBackup(body.file)).manifest
 	t.strictSame(
 		members
 			.map(({ path }) => path)
@@ -187,7 +187,7 @@ void t.test('an invalid schedule is refused; a valid one shows its next time', a
 	t.equal(listing.folder, join(home, 'other'))
 	const made = (await call('POST', '/v1/backups')).body
 	t.equal(made.includes_key, false)
-	t.notOk((await readManifest(made.file)).members.some(({ path }) => path.startsWith('keys/')))
+	t.notOk((await readBackup(made.file)).manifest.members.some(({ path }) => path.startsWith('keys/')))
 })
 
 type BackupContext = Parameters<typeof openBackups>[0]
@@ -304,7 +304,7 @@ void t.test('a link does not bring an excluded key along, and other files in key
 	symlinkSync('../plugins/b/b.js', join(home, 'skills/b.js'))
 	const bare = openBackups({ ...ctx, config: { ...ctx.config, include_key: false } })
 	const made = await bare.create('request')
-	const { members } = await readManifest(made.file)
+	const { members } = (await readBackup(made.file)).manifest
 	t.strictSame(members.map(({ path }) => path).toSorted(), [
 		'config/gateway.yaml',
 		'data/data.mdb',
@@ -366,7 +366,7 @@ void t.test('backups in the plugins folder are not in the next one', async (t) =
 	utimesSync(join(folder, '.verify-left'), 1, 1)
 	const { file } = await backups.create('request')
 	t.strictSame(
-		(await readManifest(file)).members.map(({ path }) => path),
+		(await readBackup(file)).manifest.members.map(({ path }) => path),
 		['config/gateway.yaml', 'plugins/mine/index.js', 'data/data.mdb'],
 	)
 	t.notOk(existsSync(join(folder, '.verify-left')), 'the leftover of an earlier verification is removed')
