@@ -31,25 +31,20 @@ export function openWatchers<T>(log?: Logger) {
 type Listener = Parameters<EventLog['subscribe']>[0]
 
 /** Subscribers to the events of a log. */
-export class LogListeners {
-	readonly #all = new Set<Listener>()
-	readonly #log: Logger | undefined
-
-	constructor(log?: Logger) {
-		this.#log = log
-	}
-
-	/** Returns a function that unsubscribes. A function that is added twice counts as two subscribers. */
-	add(listener: Listener): () => void {
-		const distinct: Listener = (cursor, event) => listener(cursor, event)
-		this.#all.add(distinct)
-		return () => this.#all.delete(distinct)
-	}
-
-	/** `first`: the position of the first entry. */
-	tell(first: number, entries: readonly LogEntry[]): void {
-		for (const [index, { event }] of entries.entries())
-			for (const listener of this.#all) guarded(() => listener(String(first + index), event), this.#log)
+export function openLogListeners(log?: Logger) {
+	const all = new Set<{ listener: Listener }>()
+	return {
+		/** Returns a function that unsubscribes. A function that is added twice counts as two subscribers. */
+		add(listener: Listener): () => void {
+			const subscriber = { listener }
+			all.add(subscriber)
+			return () => all.delete(subscriber)
+		},
+		/** `first`: the position of the first entry. */
+		tell(first: number, entries: readonly LogEntry[]): void {
+			for (const [index, { event }] of entries.entries())
+				for (const { listener } of all) guarded(() => listener(String(first + index), event), log)
+		},
 	}
 }
 

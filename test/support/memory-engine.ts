@@ -13,7 +13,7 @@ import { checkExpected, checkOps, withSingleWrites } from '../../core/store/ops.
 import type { CheckedOp } from '../../core/store/ops.ts'
 import type { Change, Cursor, Engine, Entry, EventLog, Key, ListOptions } from '../../core/store/ports.ts'
 import type { LogEntry, Rev, Store } from '../../core/store/ports.ts'
-import { LogListeners, openWatchers } from '../../core/store/watchers.ts'
+import { openLogListeners, openWatchers } from '../../core/store/watchers.ts'
 import { freeze } from '../../core/util/freeze.ts'
 
 export interface MemoryOptions {
@@ -128,7 +128,7 @@ function memoryLog(
 	let appends: Appended[] = []
 	let last = 0
 	let durable = 0
-	const listeners = new LogListeners(log)
+	const listeners = openLogListeners(log)
 	const runs = new Map<string, LogEntry[]>()
 	const addToRun = ({ run, entries }: Appended): void => {
 		if (run !== null) runs.set(run, [...(runs.get(run) ?? []), ...entries])

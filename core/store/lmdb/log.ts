@@ -3,7 +3,7 @@ import { AgedMap } from '../../util/aged-map.ts'
 import { appendBy, fenced } from '../events.ts'
 import type { AppendOnce } from '../events.ts'
 import type { EventLog, LogEntry } from '../ports.ts'
-import { LogListeners } from '../watchers.ts'
+import { openLogListeners } from '../watchers.ts'
 import type { Tables } from './tables.ts'
 import { keyNumber, keysOf } from './tables.ts'
 import { readJournal } from './journal.ts'
@@ -27,7 +27,7 @@ const top = 'zzzzzzzzzzzz'
 
 /** The log's newest record is never pruned, so that no position is ever used twice. */
 export function openEventLog(tables: Tables, writer: Writer, store: LmdbStore, log?: Logger): EventLog {
-	const listeners = new LogListeners(log)
+	const listeners = openLogListeners(log)
 	const ends = new AgedMap<string, RunEnd>()
 	let durable = lastPosition(tables)
 	let next = durable + 1

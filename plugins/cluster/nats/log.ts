@@ -5,7 +5,7 @@ import type { AppendOnce } from '../../../core/store/events.ts'
 import { pageOf } from '../../../core/store/log-page.ts'
 import type { PageRecord, PageRequest } from '../../../core/store/log-page.ts'
 import type { Cursor, EventLog, LogEntry, LogPage } from '../../../core/store/ports.ts'
-import { LogListeners } from '../../../core/store/watchers.ts'
+import { openLogListeners } from '../../../core/store/watchers.ts'
 import type { Client } from './client.ts'
 import type { Lease } from './lease.ts'
 import type { OrderedWriter } from './ordered-writer.ts'
@@ -41,7 +41,7 @@ const maxRecords = 2000
 /** The log in the stream of events. An append is one message, and its change of records is written after it. */
 export function openEventLog(options: LogOptions): EventLog & { kept(): number } {
 	const { client, names, source, writer, lease, records, recent } = options
-	const listeners = new LogListeners(options.log)
+	const listeners = openLogListeners(options.log)
 	const ends = new BoundedMap<string, number>(cachedRuns)
 	let head = options.head
 	/** The position of a message that the gateway itself never removes; 0 if there is no such message yet. */
