@@ -66,7 +66,6 @@ export interface BootOptions {
 	created?(gateway: Gateway): void
 }
 
-/** A waiting gateway. */
 export interface Waiting extends Pick<RuntimeFile, 'url' | 'legacy_url'> {
 	/** The working gateway: its machine and process. */
 	holder: string

@@ -229,7 +229,6 @@ export interface Calls {
 	reserve: { params: Reservation; result: WireError | null }
 	/** Takes a slot of a provider that limits concurrent calls. Settles once the run may call it. */
 	slot: { params: ModelId; result: null }
-	/** Releases the slot. */
 	leave_slot: { params: null; result: null }
 	/**
 	 * Journals a model answer with tool calls, and counts the usage since the last one. Settles once that is durable; no tool may

@@ -1,4 +1,3 @@
-/** File operations for writing and reading backups. */
 import { createHash } from 'node:crypto'
 import { lchown, lstat, open, readdir, stat, statfs } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'

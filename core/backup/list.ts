@@ -6,7 +6,6 @@ import type { ManifestHead, StoreFacts } from './manifest.ts'
 import { fileOf, idOfFile, idPattern } from './names.ts'
 import { readHead } from './verify.ts'
 
-/** What is reported about a backup. */
 export interface BackupInfo
 	extends
 		Pick<ManifestHead, 'id' | 'created_at' | 'trigger' | 'gateway_version' | 'includes_key' | 'left_out' | 'origin'>,

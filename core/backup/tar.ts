@@ -40,7 +40,6 @@ export function padding(bytes: number): Buffer {
 	return Buffer.alloc((block - (bytes % block)) % block)
 }
 
-/** Two empty blocks. */
 export const tarEnd: Buffer = Buffer.alloc(2 * block)
 
 export interface TarEntry {
@@ -127,7 +126,6 @@ class ByteReader {
 		return this.#rest.length === 0 && !(await this.#readChunk())
 	}
 
-	/** Releases what the source holds. */
 	async close(): Promise<void> {
 		await this.#source.return?.()
 	}

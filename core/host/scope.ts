@@ -21,7 +21,6 @@ export class Scope {
 	readonly #controller = new AbortController()
 	readonly signal: AbortSignal = this.#controller.signal
 
-	/** In the order in which they were acquired. */
 	labels(): string[] {
 		return this.#resources.map(({ label }) => label)
 	}

@@ -4,7 +4,6 @@ import { devNull } from 'node:os'
 import type { Logger } from '../log/log.ts'
 
 const CHECK_MS = 1_000
-/** How often the limit is reported while it lasts. */
 const REPORT_INTERVAL_MS = 60_000
 
 /** Returns a function to call for each new connection. It starts a check that runs every second until `isIdle`. */

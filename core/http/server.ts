@@ -136,7 +136,6 @@ function notOneHost(): Fault {
 	return new Fault('invalid_request', 'send exactly one Host header')
 }
 
-/** Converts joi's validation errors to the error response. */
 function refuse(_request: unknown, _h: unknown, error: Error | undefined): never {
 	const { details = [] } = error as Partial<ValidationError>
 	const unknown = details.filter(({ type }) => type === 'object.unknown')

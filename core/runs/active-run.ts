@@ -48,7 +48,6 @@ export interface RunHandle {
 	hold(): () => void
 }
 
-/** How a run ends. */
 export type Verdict = RunOutcome | { rejects: unknown }
 
 export interface ActiveRunOptions {

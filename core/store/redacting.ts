@@ -35,7 +35,6 @@ export function redactedOp(view: View, op: Op): Op {
 	return value === op.value ? op : { ...op, value }
 }
 
-/** The value of a record, redacted for `view`. */
 function redactedRecord<T>(view: View, value: T): T {
 	return withOwners(view.data(value, 'record'), value)
 }

@@ -36,7 +36,6 @@ const zeros = Buffer.alloc(minTarget)
 const writeAt = promisify(writev)
 const sync = promisify(fdatasync)
 
-/** `path`: the data folder. */
 export function openReserve(path: string, root: Env['root'], space: Space): Reserve {
 	if (!writesInPlace(path)) return { extend: () => undefined, close() {} }
 	let fd: number | undefined

@@ -62,7 +62,6 @@ export function openWriter({ root }: Env, space: Space, reserve: Reserve, log?: 
 	/** Handed to LMDB. While `accepting`, until the turn of the event loop ends, more can be added. */
 	let group: Unit[] | null = null
 	let accepting = false
-	/** The cost of `group`. */
 	let filled = 0
 	let backlog: Unit[] = []
 	let backlogBytes = 0
