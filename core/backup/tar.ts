@@ -5,21 +5,15 @@
 import { Header } from 'tar/header'
 import { Pax } from 'tar/pax'
 import { damaged } from './manifest.ts'
-
-export interface TarFile {
-	path: string
-	bytes: number
-	executable: boolean
-	/** ISO 8601. */
-	modified: string
-}
+import type { Member } from './manifest.ts'
 
 const block = 512
 /** Limit of a pax header, which contains a long name or size. */
 const maxPaxBytes = 8 * 1024
 
-/** The bytes before the contents of a file. `padding` follows the contents. */
-export function tarHeader({ path, bytes, executable, modified }: TarFile): Buffer {
+/** The bytes before the contents of a file. `padding` follows the contents. `modified`: ISO 8601. */
+export function tarHeader(file: Omit<Member, 'sha256'> & { modified: string }): Buffer {
+	const { path, bytes, executable, modified } = file
 	const fields = {
 		path,
 		size: bytes,

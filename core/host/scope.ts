@@ -1,11 +1,6 @@
 import { messageOf } from '../errors.ts'
 import { Late, within } from '../util/deadline.ts'
 
-interface Resource {
-	label: string
-	release: () => unknown
-}
-
 /**
  * The abort reason of all scopes. A new error would keep its call stack in memory, and with it the generation that retires the
  * instance. Then an old instance that is still referenced would keep all later generations.
@@ -17,7 +12,7 @@ const RELEASED = new DOMException('The plugin was stopped', 'AbortError')
  * hangs is reported, and the others still run.
  */
 export class Scope {
-	readonly #resources: Resource[] = []
+	readonly #resources: { label: string; release: () => unknown }[] = []
 	readonly #controller = new AbortController()
 	readonly signal: AbortSignal = this.#controller.signal
 

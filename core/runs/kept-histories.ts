@@ -10,18 +10,12 @@ const LIMIT = 4 * 1024 * 1024
 /** The memory of a message besides its text, in characters. */
 const OVERHEAD = 200
 
-interface Kept {
-	id: number
-	messages: readonly ChatMessage[]
-	characters: number
-}
-
 /** The first messages of histories that were sent to any thread. */
 const sentBefore = new WeakSet<ChatMessage>()
 
 export class KeptHistories {
 	/** By their first message, which stays the same until the conversation is cut. */
-	readonly #kept = new AgedMap<ChatMessage, Kept>()
+	readonly #kept = new AgedMap<ChatMessage, { id: number; messages: readonly ChatMessage[]; characters: number }>()
 	#characters = 0
 	#lastId = 0
 	/** Removed since the last order. */

@@ -1,7 +1,7 @@
 /** A queue in which owners, such as agents, take turns. The items of one owner stay in order, those in the background last. */
 export class FairQueue<T> {
 	/** In the order of turns. */
-	readonly #queues = new Map<string, OwnQueue<T>>()
+	readonly #queues = new Map<string, { items: Set<T>; background: Set<T> }>()
 	#size = 0
 
 	get size(): number {
@@ -14,7 +14,7 @@ export class FairQueue<T> {
 	}
 
 	add(owner: string, item: T, isBackground = false): void {
-		const queue = this.#queues.get(owner) ?? { items: new Set(), background: new Set() }
+		const queue = this.#queues.get(owner) ?? { items: new Set<T>(), background: new Set<T>() }
 		this.#queues.set(owner, queue)
 		;(isBackground ? queue.background : queue.items).add(item)
 		this.#size++
@@ -48,9 +48,4 @@ export class FairQueue<T> {
 		for (const owner of this.#queues.keys()) if (may(owner)) return true
 		return false
 	}
-}
-
-interface OwnQueue<T> {
-	items: Set<T>
-	background: Set<T>
 }
