@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { definePlugin } from '../../core/plugin.ts'
 import type { Context, ErrorCode } from '../../core/plugin.ts'
-import type { EventEnvelope } from '../../core/store/ports.ts'
 import events from './events.ts'
 import type { SubagentCode, SubagentSettings } from './contract.ts'
 import { callOf, keys } from './keys.ts'
 import { settle, settleAll } from './settle.ts'
 import { spawnTool } from './spawn.ts'
+import { addSpawner, mayHaveSubagents } from './spawners.ts'
 
 /** Sub-agents: runs that an agent starts, and the delivery of their results. */
 export default definePlugin<SubagentSettings>({
@@ -20,18 +20,23 @@ export default definePlugin<SubagentSettings>({
 		},
 	} satisfies Record<SubagentCode, ErrorCode>,
 	start(ctx) {
+		let isCaughtUp = false
 		ctx.primitive(spawnTool(ctx))
 		for (const type of ['run.completed', 'run.failed', 'run.stopped'])
-			ctx.on(type, (event) => withRetries(ctx, () => runEnded(ctx, event)))
-		withRetries(ctx, () => catchUp(ctx)).catch((error: unknown) =>
-			ctx.log.error({ err: error }, 'results of sub-agents are not delivered until the next start'),
+			ctx.on(type, async (event) => {
+				const { run_id, agent_id } = event
+				if (run_id === null || agent_id === null || (isCaughtUp && !mayHaveSubagents(agent_id))) return
+				await withRetries(ctx, () => runEnded(ctx, run_id))
+			})
+		withRetries(ctx, () => catchUp(ctx)).then(
+			() => (isCaughtUp = true),
+			(error: unknown) => ctx.log.error({ err: error }, 'results of sub-agents are not delivered until the next start'),
 		)
 	},
 })
 
 /** Settles the ended run if it is a sub-agent, and the sub-agents that it started. */
-async function runEnded(ctx: Context<SubagentSettings>, { run_id, agent_id }: EventEnvelope): Promise<void> {
-	if (run_id === null || agent_id === null) return
+async function runEnded(ctx: Context<SubagentSettings>, run_id: string): Promise<void> {
 	// Reading the records must not delay the delivery of the event to clients.
 	await nextTurn()
 	const run = await ctx.use('runs').find(run_id)
@@ -45,7 +50,10 @@ async function runEnded(ctx: Context<SubagentSettings>, { run_id, agent_id }: Ev
 /** Settles runs that ended just before the gateway stopped, or while this instance replaced another one. */
 async function catchUp(ctx: Context<SubagentSettings>): Promise<void> {
 	await ctx.serving
-	for await (const agent of ctx.use('agents').list()) await settleAll(ctx, agent, keys.all(agent.uid))
+	for await (const agent of ctx.use('agents').list()) {
+		for await (const _ of ctx.store.keys(keys.all(agent.uid), { limit: 1 })) addSpawner(agent.name)
+		await settleAll(ctx, agent, keys.all(agent.uid))
+	}
 }
 
 /** Milliseconds before each retry after an error of the store, such as on a full disk. */

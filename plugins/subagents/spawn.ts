@@ -6,6 +6,7 @@ import { asArguments } from '../shared/as-arguments.ts'
 import { hasEvent } from '../shared/log-events.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 import { callId, conversationOf, keys } from './keys.ts'
+import { addSpawner } from './spawners.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const PERSONA_LIMIT_BYTES = 10 * 1024
@@ -81,6 +82,7 @@ async function start(
 	const destination = wait
 		? undefined
 		: await asArguments(() => ctx.use('runs').destination(call.agent, deliver, call.run_id))
+	addSpawner(call.agent.name)
 	const { run_id } = await ctx.use('runs').start(call.agent, {
 		...task,
 		trigger: 'subagent',
