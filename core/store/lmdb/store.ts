@@ -61,11 +61,12 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 		const writes = [...otherWrites]
 		const changes: Pending[] = []
 		const revs: Rev[] = []
-		for (const { key, value, check } of ops) {
+		for (const { key, value, check, expect } of ops) {
 			if (check) continue
 			const rev = ++lastRev
 			revs.push(String(rev))
-			if (value === undefined && currentRev(key) === undefined && !pending.has(key)) continue
+			if (value === undefined && typeof expect !== 'string' && currentRev(key) === undefined && !pending.has(key))
+				continue
 			const bytes = value === undefined ? undefined : sealValue(key, rev, value)
 			writes.push({ table, key, bytes })
 			changes.push({ key, rev, bytes })
