@@ -7,7 +7,7 @@
  *   cannot know is not redacted in that text.
  *
  * Code that discloses a secret adds it. These files redact: plugins/runs/run-log.ts and core/events/event-bus.ts (events, journals),
- * core/store/redacting.ts (records, jobs), core/log/log.ts (logs), plugins/runs/work.ts (model requests). HTTP responses are not
+ * core/store/redacting.ts (records, jobs), core/log/log.ts (logs), plugins/runs/for-model.ts (model requests). HTTP responses are not
  * redacted: they consist of data that was redacted when it was written, and of the caller's own words.
  */
 import type { NewEvent } from '../protocol.ts'

@@ -4,11 +4,12 @@ import type { ToolCallRequest, ToolReply } from '../../core/protocol.ts'
 import { openQuestionQueue } from './questions.ts'
 import type { QuestionQueue } from './questions.ts'
 import { policyOf } from './call-policy.ts'
+import { forModel } from './for-model.ts'
 import { callTool } from './tool-call.ts'
 import { storeFiles } from './tool-files.ts'
 import { whyMissing } from './tools-ready.ts'
 import { askApproval, beginWait } from './waits.ts'
-import { forModel, inContext } from './work.ts'
+import { inContext } from './work.ts'
 import type { Work } from './work.ts'
 
 /** `over`: aborts when the execution ends. `hold`: see `openQuestionQueue`. */

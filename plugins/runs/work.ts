@@ -1,4 +1,4 @@
-/** A run in execution: its state, the context of its calls, and redaction for its model. */
+/** A run in execution, and the fields of its log lines. */
 import { withLogFields } from '../../core/util/context.ts'
 import type { LogFields } from '../../core/util/context.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -51,19 +51,4 @@ export function logFieldsOf({ run_id, agent, request_id }: RunRecord): LogFields
 /** Executes `work` so that its log lines have the fields of the run, and its events name the run's agent as their actor. */
 export function inContext<T>(run: RunRecord, work: () => Promise<T>): Promise<T> {
 	return withLogFields(logFieldsOf(run), work, { actor: { kind: 'agent', id: run.agent }, payer: run.payer })
-}
-
-/** Redacts data for the agent's model: all secrets except those that a grant reveals to it, and those in `also`. */
-export async function forModel<T>(
-	{ ctx, agent, log }: Pick<Work, 'ctx' | 'agent' | 'log'>,
-	data: T,
-	also: ReadonlySet<string> = new Set(),
-): Promise<T> {
-	if (!log.redactor.active) return data
-	// If the grants cannot be read, nothing is revealed.
-	const revealed = await ctx
-		.find('vault')
-		?.revealed(agent)
-		.catch(() => undefined)
-	return log.redactor.data(data, 'model', revealed?.union(also) ?? also)
 }
