@@ -29,10 +29,13 @@ export async function historyOf(
 	const turns: (readonly ChatMessage[])[] = []
 	const unread: ContextMarks['omitted'] = []
 	let used = 0
+	// A comparison of ids takes longer than the rest of an iteration, and all turns before an earlier one are earlier.
+	let isEarlier = false
 	let turn = await known.newest()
 	for (; turn; turn = turn.before === undefined ? await known.list(turn) : turn.before) {
 		if (from !== null && turn.run_id < from) break
-		if (turn.run_id >= run_id) continue
+		if (!isEarlier && turn.run_id >= run_id) continue
+		isEarlier = true
 		let { read } = turn
 		if (!read || used > tokens) {
 			const earlier = (await ctx.store.get<RunRecord>(keys.run(agent_uid, turn.run_id)))?.value
@@ -52,7 +55,9 @@ export async function historyOf(
 			break
 		}
 	}
-	return { messages: turns.toReversed().flat(), unread: unread.toReversed() }
+	const messages: ChatMessage[] = []
+	for (const one of turns.toReversed()) messages.push(...one)
+	return { messages, unread: unread.toReversed() }
 }
 
 /** A turn that never began, or that ended with calls of its caller's tools: the run that continues it has the same prompt. */
