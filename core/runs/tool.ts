@@ -63,8 +63,8 @@ export interface ToolCall {
 	/**
 	 * Asks during a call that cannot be interrupted, such as one that an MCP server is processing: the run is shown as paused, and
 	 * the answer is returned here. Throws `stopped` if the run ends first, `question_expired` after `runs.question_ttl_days`. A
-	 * restart of the gateway withdraws the question with the call. Questions of one call are asked one after another; 16 may wait
-	 * (`queue_full`). At most 4,000 characters and 64 options are used.
+	 * restart of the gateway withdraws the question with the call. A run asks its questions and approvals one after another, so a
+	 * question waits while another is open; 16 may wait (`queue_full`). At most 4,000 characters and 64 options are used.
 	 */
 	ask(question: QuestionText): Promise<string>
 	/**

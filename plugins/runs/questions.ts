@@ -9,6 +9,7 @@ import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { AskedQuestion, Question, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
+import { untilAnswered } from './open-waits.ts'
 import { isEnded } from './run-state.ts'
 import type { Work } from './work.ts'
 
@@ -21,11 +22,12 @@ const TEXT_LIMIT = 4_000
 const OPTIONS_LIMIT = 64
 
 /**
- * Concurrent calls of a run share one queue, so it shows one question at a time. `signal` aborts when the run has ended, which
- * withdraws the open questions and refuses later ones. `hold` stops its wall clock until the returned function is called.
+ * Concurrent calls of a run share one queue, so it shows one question at a time. Calls that pause the run use the queue too:
+ * a pause would replace the open question. `signal` aborts when the run has ended, which withdraws the open questions and
+ * refuses later ones. `hold` stops its wall clock until the returned function is called.
  */
 export function openQuestionQueue(work: Work, signal: AbortSignal, hold: () => () => void) {
-	const queue = openSerialQueue(WAITING_LIMIT, tooMany)
+	const queue = openSerialQueue()
 	let waited_ms = 0
 
 	const askNow = async (call: ToolCallRequest, text: QuestionText, over: AbortSignal): Promise<string> => {
@@ -42,6 +44,13 @@ export function openQuestionQueue(work: Work, signal: AbortSignal, hold: () => (
 		signal,
 		/** Settles once no question is open. */
 		idle: queue.idle,
+		/** Does `work`, which may pause the run, once no earlier question is open. Throws `stopped` if the run has ended. */
+		whileNoneIsOpen<T>(work: () => Promise<T>): Promise<T> {
+			return queue.run(() => {
+				if (signal.aborted) throw gone()
+				return work()
+			})
+		},
 		/** The questions of one call. */
 		of(call: ToolCallRequest) {
 			const closed = new AbortController()
@@ -49,7 +58,8 @@ export function openQuestionQueue(work: Work, signal: AbortSignal, hold: () => (
 			const own = new Set<Promise<unknown>>()
 			return {
 				/** Settles with the answer; a second question waits for the first. See `ToolCall.ask`. */
-				ask(text: QuestionText): Promise<string> {
+				async ask(text: QuestionText): Promise<string> {
+					if (queue.length >= WAITING_LIMIT) throw tooMany()
 					const answer = queue.run(() => askNow(call, text, over))
 					own.add(answer)
 					answer.finally(() => own.delete(answer)).catch(() => {})
@@ -78,6 +88,8 @@ function tooMany(): Fault {
 async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, over: AbortSignal): Promise<string> {
 	const { ctx, run, log } = work
 	const { store } = ctx
+	// The run would show this question instead of the approval, and could take the answer to one for the other's.
+	await untilAnswered(work, over)
 	if (over.aborted) throw gone()
 	const question = questionOf(work, call, text)
 	const { question_id } = question

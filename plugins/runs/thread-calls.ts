@@ -54,8 +54,8 @@ export function openCalls(work: Work, over: AbortSignal, hold: () => () => void)
 			})
 			const waited_ms = questions.takeWaited()
 			work.waited_ms += waited_ms
-			if (result.status === 'waits') return beginWait(work, call, result.wait)
-			if (result.status === 'asks') return askApproval(work, call, result.wanted)
+			if (result.status === 'waits') return questions.whileNoneIsOpen(() => beginWait(work, call, result.wait))
+			if (result.status === 'asks') return questions.whileNoneIsOpen(() => askApproval(work, call, result.wanted))
 			return waited_ms > 0 ? { ...result, waited_ms } : result
 		},
 		/** Settles once the questions of pending calls are withdrawn, after `over` has aborted. */

@@ -20,6 +20,7 @@ import { answerEvents, askedBy, textOf } from './questions.ts'
 import type { Question, RunRecord } from './contract.ts'
 import { eventsOfEnded, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
+import { questionsIn, waitsIn } from './open-waits.ts'
 import { appendWith, readRun } from './records.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
 import type { Work } from './work.ts'
@@ -33,16 +34,6 @@ export function beginWait(work: Work, call: ToolCallRequest, wait: Wait): Promis
 	// Derived from the call, so that a repeated call asks the same question.
 	const question_id = hash('sha256', `${work.run.run_id}:${call.id}`).slice(0, 32)
 	return pauseFor(work, call, { ...wait, question_id, ...askedBy(work.run, call) })
-}
-
-/** The waits in a journal: one for each call that waits and has no result yet. */
-export function waitsIn({ steps }: Journal): WaitStep[] {
-	const waits = new Map<string, WaitStep>()
-	for (const step of steps) {
-		if (step.kind === 'waits') waits.set(step.call_id, step)
-		if (step.kind === 'tool' || step.kind === 'approved') waits.delete(step.call_id)
-	}
-	return [...waits.values()]
 }
 
 /** Writes the results of the calls whose wait is over. Returns the waits that remain. */
@@ -156,10 +147,6 @@ async function pauseFor(work: Work, call: ToolCallRequest, question: Question): 
 	if (isNew) await pause(work, { question_id }, { kind: 'waits', call_id: call.id, for: { question_id } }, question)
 	else await pause(work, { question_id })
 	return { status: 'paused', waits_for: question_id }
-}
-
-function questionsIn(waits: readonly WaitStep[]): string[] {
-	return waits.flatMap((wait) => ('question_id' in wait.for ? [wait.for.question_id] : []))
 }
 
 /**

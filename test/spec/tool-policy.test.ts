@@ -10,7 +10,10 @@ import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
-/** Tools that append each of their executions to a file. `concurrent`: they may run beside other calls. */
+/**
+ * Tools that append each of their executions to a file. `concurrent`: they may run beside other calls. `lab__ask` waits for
+ * `labGate`, then asks its text if that is a question.
+ */
 const lab = `
 import { appendFileSync } from 'node:fs'
 export default {
@@ -35,6 +38,13 @@ export default {
 			tool('lab__other', { concurrent: true }),
 			tool('lab__read', { concurrent: true }),
 			tool('lab__erase', { destructive: true }),
+			tool('lab__ask', {
+				concurrent: true,
+				async run({ text }, call) {
+					await globalThis.labGate(text)
+					return text.endsWith('?') ? call.ask({ question: text }) : text
+				},
+			}),
 		])
 	},
 	events: {
@@ -52,7 +62,14 @@ const config =
 const files = { 'plugins/lab/index.js': lab }
 const gateway = await startGateway({ config, files })
 const labFile = join(gateway.home, 'lab.txt')
-Object.assign(globalThis, { labFile })
+const gates = new Map<string, PromiseWithResolvers<void>>()
+/** Calls of `lab__ask` with this text wait until it is opened. */
+const gate = (text: string): PromiseWithResolvers<void> => {
+	const found = gates.get(text) ?? Promise.withResolvers()
+	gates.set(text, found)
+	return found
+}
+Object.assign(globalThis, { labFile, labGate: (text: string) => gate(text).promise })
 t.teardown(() => gateway.stop())
 
 const executions = (text: string, file = labFile): { name: string; args: { text: string } }[] => {
@@ -229,6 +246,86 @@ void t.test('calls without approval execute, and approvals of the others are req
 	await agent.ended(run_id)
 	t.equal(letters(), 'abcd')
 	t.match(await agent.read(run_id), { status: 'completed', answer: 'All done.' })
+})
+
+const shownIn = ({ question, tool }: Answer): string => tool ?? question
+/** What the run shows: its status, its own question, and all open questions of its agent. */
+const shown = async (agent: Followed, run_id: string): Promise<unknown[]> => {
+	const { status, question } = await agent.read(run_id)
+	return [status, question && shownIn(question), (await agent.call('questions')).body.map(shownIn)]
+}
+
+void t.test('a question that a concurrent call asks waits for the open approval', async (t) => {
+	const agent = await follow(t, gateway, 'beside', { config: { ...ask.config, provider: 'mock' } })
+	const other = await follow(t, gateway, 'meanwhile')
+	const tools = [
+		{ name: 'lab__ask', arguments: { text: 'beside?' } },
+		{ name: 'lab__other', arguments: { text: 'beside' } },
+	]
+	model.on('asks beside', { tools }, 'Done.')
+	const run_id = await agent.start('asks beside')
+	const approval = await openQuestion(agent, run_id)
+	gate('beside?').resolve()
+	await other.complete('Many commits.')
+	t.strictSame(await shown(agent, run_id), ['paused', 'lab__other', ['lab__other']])
+	await answer(agent, approval, { answer: 'approve' })
+	await agent.waitFor(run_id, 'run.paused', 2)
+	t.strictSame(await shown(agent, run_id), ['paused', 'beside?', ['beside?']])
+	t.strictSame(executions('beside'), [])
+	await answer(agent, await openQuestion(agent, run_id), { answer: 'yes' })
+	await agent.ended(run_id)
+	t.strictSame(executions('beside'), [{ name: 'lab__other', args: { text: 'beside' } }])
+	t.match(await agent.read(run_id), { status: 'completed', answer: 'Done.' })
+	t.strictSame((await agent.call('questions')).body, [])
+	const results = model
+		.requests('asks beside')
+		.at(-1)
+		?.messages.filter(({ role }) => role === 'tool')
+	t.match(results, [{ content: 'yes' }, { content: 'wrote beside' }])
+})
+
+void t.test('an approval waits for the open question of a concurrent call', async (t) => {
+	const agent = await follow(t, gateway, 'behind', { config: { ...ask.config, provider: 'mock' } })
+	const other = await follow(t, gateway, 'meanwhile')
+	// A run makes eight calls at a time: the call that needs approval begins when one of the others has ended.
+	const texts = ['behind?', ...Array.from({ length: 7 }, (_, n) => `behind ${n}`)]
+	const tools = texts.map((text) => ({ name: 'lab__ask', arguments: { text } }))
+	model.on('asks behind', { tools: [...tools, { name: 'lab__other', arguments: { text: 'behind' } }] }, 'Done.')
+	gate('behind?').resolve()
+	const run_id = await agent.start('asks behind')
+	const question = await openQuestion(agent, run_id)
+	for (const text of texts) gate(text).resolve()
+	await agent.waitFor(run_id, 'lab.result', 7)
+	await other.complete('Many commits.')
+	t.strictSame(await shown(agent, run_id), ['paused', 'behind?', ['behind?']])
+	await answer(agent, question, { answer: 'yes' })
+	await agent.waitFor(run_id, 'run.paused', 2)
+	t.strictSame(await shown(agent, run_id), ['paused', 'lab__other', ['lab__other']])
+	await answer(agent, await openQuestion(agent, run_id), { answer: 'approve' })
+	await agent.ended(run_id)
+	t.match(await agent.read(run_id), { status: 'completed', answer: 'Done.' })
+	const answered = ['question.asked', 'run.paused', 'question.answered', 'run.resumed']
+	t.strictSame(
+		agent.typesOf(run_id).filter((type) => /^(question|run)\./.test(type)),
+		['run.started', ...answered, ...answered, 'run.completed'],
+	)
+})
+
+void t.test('a run is stopped while a question waits for its approval', async (t) => {
+	const agent = await follow(t, gateway, 'halted', { config: { ...ask.config, provider: 'mock' } })
+	const tools = [
+		{ name: 'lab__ask', arguments: { text: 'halted?' } },
+		{ name: 'lab__other', arguments: { text: 'halted' } },
+	]
+	model.on('asks in vain', { tools }, 'Done.')
+	const run_id = await agent.start('asks in vain')
+	await openQuestion(agent, run_id)
+	gate('halted?').resolve()
+	await agent.call('stop', {})
+	t.equal((await agent.ended(run_id)).event_type, 'run.stopped')
+	t.strictSame((await agent.call('questions')).body, [])
+	t.equal(agent.typesOf(run_id).at(-1), 'run.stopped')
+	t.strictSame(executions('halted'), [])
 })
 
 void t.test('a destructive tool requires approval unless it is allowed', async (t) => {
