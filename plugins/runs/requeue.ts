@@ -2,10 +2,10 @@
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { watchExpiry } from './approvals.ts'
-import { closeQuestion } from './questions.ts'
+import { closeQuestion, resumedEvent } from './questions.ts'
 import { isFreshRun } from './begin.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
-import { isOrphan, stop } from './ending.ts'
+import { isOrphan, openLog, stop } from './ending.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry, ConversationQueue } from './keys.ts'
 import { jobOf } from './records.ts'
@@ -59,9 +59,16 @@ async function requeue(ctx: Context<RunSettings>): Promise<void> {
  * Withdraws a question that a tool asked during its call: the call was lost with its process. False for other questions, and
  * after a reload, when this process still executes the call.
  */
-async function withdrawLost({ store }: Context, { uid }: AgentRef, { run_id, question }: RunRecord): Promise<boolean> {
-	if (!question) return false
-	const asked = await store.get<Question>(keys.question(uid, question.question_id))
+async function withdrawLost(ctx: Context<RunSettings>, { uid }: AgentRef, run: RunRecord): Promise<boolean> {
+	if (!run.question) return false
+	const { question_id } = run.question
+	const asked = await ctx.store.get<Question>(keys.question(uid, question_id))
 	if (!asked?.value.live) return false
-	return withFreeRun(run_id, () => closeQuestion(store, uid, question.question_id, 'withdrawn'))
+	return withFreeRun(run.run_id, async () => {
+		const closed = await closeQuestion(ctx.store, uid, question_id, 'withdrawn')
+		const log = closed && (await openLog(ctx, run))
+		if (!log) return
+		// Otherwise followers would still show the question if the run continues with the answer to an earlier approval.
+		await log.append([resumedEvent(closed, question_id)]).finally(log.close)
+	})
 }

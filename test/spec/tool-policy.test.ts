@@ -1,5 +1,5 @@
 /** Which tools an agent may use, and calls that wait for approval (`config.tools`), over HTTP. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
@@ -12,15 +12,16 @@ import { eventually } from '../support/wait.ts'
 
 /**
  * Tools that append each of their executions to a file. `concurrent`: they may run beside other calls. `lab__ask` waits for
- * `labGate`, then asks its text if that is a question.
+ * `openGate`, then asks its text if that is a question.
  */
 const lab = `
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 export default {
 	name: 'lab',
 	needs: ['auth'],
 	start(ctx) {
-		const record = (name, args) => appendFileSync(process.env.LAB_FILE ?? globalThis.labFile, JSON.stringify({ name, args }) + '\\n')
+		const file = () => process.env.LAB_FILE ?? globalThis.labFile
+		const record = (name, args) => appendFileSync(file(), JSON.stringify({ name, args }) + '\\n')
 		const tool = (name, more = {}) => ({
 			name,
 			description: 'Writes.',
@@ -41,8 +42,13 @@ export default {
 			tool('lab__ask', {
 				concurrent: true,
 				async run({ text }, call) {
-					await globalThis.labGate(text)
-					return text.endsWith('?') ? call.ask({ question: text }) : text
+					while (!existsSync(file() + text)) {
+						if (call.signal.aborted) throw new Error('stopped')
+						await new Promise((resolve) => setTimeout(resolve, 5))
+					}
+					if (!text.endsWith('?')) return text
+					appendFileSync(file() + text, 'asks')
+					return call.ask({ question: text })
 				},
 			}),
 		])
@@ -62,14 +68,9 @@ const config =
 const files = { 'plugins/lab/index.js': lab }
 const gateway = await startGateway({ config, files })
 const labFile = join(gateway.home, 'lab.txt')
-const gates = new Map<string, PromiseWithResolvers<void>>()
-/** Calls of `lab__ask` with this text wait until it is opened. */
-const gate = (text: string): PromiseWithResolvers<void> => {
-	const found = gates.get(text) ?? Promise.withResolvers()
-	gates.set(text, found)
-	return found
-}
-Object.assign(globalThis, { labFile, labGate: (text: string) => gate(text).promise })
+Object.assign(globalThis, { labFile })
+const openGate = (text: string, file = labFile): void => writeFileSync(file + text, '')
+const hasAsked = (text: string): Promise<unknown> => eventually(() => readFileSync(labFile + text, 'utf8') === 'asks')
 t.teardown(() => gateway.stop())
 
 const executions = (text: string, file = labFile): { name: string; args: { text: string } }[] => {
@@ -265,7 +266,8 @@ void t.test('a question that a concurrent call asks waits for the open approval'
 	model.on('asks beside', { tools }, 'Done.')
 	const run_id = await agent.start('asks beside')
 	const approval = await openQuestion(agent, run_id)
-	gate('beside?').resolve()
+	openGate('beside?')
+	await hasAsked('beside?')
 	await other.complete('Many commits.')
 	t.strictSame(await shown(agent, run_id), ['paused', 'lab__other', ['lab__other']])
 	await answer(agent, approval, { answer: 'approve' })
@@ -291,10 +293,10 @@ void t.test('an approval waits for the open question of a concurrent call', asyn
 	const texts = ['behind?', ...Array.from({ length: 7 }, (_, n) => `behind ${n}`)]
 	const tools = texts.map((text) => ({ name: 'lab__ask', arguments: { text } }))
 	model.on('asks behind', { tools: [...tools, { name: 'lab__other', arguments: { text: 'behind' } }] }, 'Done.')
-	gate('behind?').resolve()
+	openGate('behind?')
 	const run_id = await agent.start('asks behind')
 	const question = await openQuestion(agent, run_id)
-	for (const text of texts) gate(text).resolve()
+	for (const text of texts.slice(1)) openGate(text)
 	await agent.waitFor(run_id, 'lab.result', 7)
 	await other.complete('Many commits.')
 	t.strictSame(await shown(agent, run_id), ['paused', 'behind?', ['behind?']])
@@ -320,7 +322,8 @@ void t.test('a run is stopped while a question waits for its approval', async (t
 	model.on('asks in vain', { tools }, 'Done.')
 	const run_id = await agent.start('asks in vain')
 	await openQuestion(agent, run_id)
-	gate('halted?').resolve()
+	openGate('halted?')
+	await hasAsked('halted?')
 	await agent.call('stop', {})
 	t.equal((await agent.ended(run_id)).event_type, 'run.stopped')
 	t.strictSame((await agent.call('questions')).body, [])
@@ -433,4 +436,32 @@ void t.test('after kill -9 an approved call executes at most once, with the edit
 	if (executed.length === 1) t.strictSame(executed, [{ name: 'lab__write', args: { text: 'kill person' } }])
 	else t.match((await read()).answer, /tool_interrupted/)
 	t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 409 })
+
+	// A question was open beside an approved call.
+	await request('PATCH', '/v1/agents/ada', { config: { ...ask.config, provider: 'mock' } })
+	const tools = [
+		{ name: 'lab__ask', arguments: { text: 'killed?' } },
+		{ name: 'lab__other', arguments: { text: 'killed' } },
+	]
+	model.on('asks and dies', { tools }, 'Done.')
+	const next = (await request('POST', '/v1/agents/ada/runs', { prompt: 'asks and dies' })).body.run_id
+	const asked = async (kind?: string): Promise<string> => {
+		const { question } = (await request('GET', `/v1/runs/${next}`)).body
+		return question?.kind === kind ? question?.question_id : ''
+	}
+	const approval = await eventually(() => asked('approval'))
+	openGate('killed?', file)
+	await request('POST', `/v1/agents/ada/ask-responses/${approval}`, { answer: 'approve' })
+	const lost = await eventually(() => asked())
+	await restart()
+	await eventually(async () => (await request('GET', `/v1/runs/${next}`)).body.status === 'completed')
+	t.strictSame(executions('killed', file), [{ name: 'lab__other', args: { text: 'killed' } }])
+	const results = model
+		.requests('asks and dies')
+		.at(-1)
+		?.messages.filter(({ role }) => role === 'tool')
+	t.match(results?.slice(-2), [{ content: /tool_interrupted/ }, { content: 'wrote killed' }])
+	const { events } = (await request('GET', `/v1/audit?run_id=${next}&event_type=run.resumed`)).body
+	t.match(events, [{ payload: { question_id: approval } }, { payload: { reason: 'withdrawn', question_id: lost } }])
+	t.match(await request('POST', `/v1/agents/ada/ask-responses/${lost}`, { answer: 'yes' }), { status: 409 })
 })
