@@ -1,8 +1,5 @@
 /** Executes a run on a thread: sends its order, and answers the thread's requests. */
 import { Fault, isFault, toWire } from '../../core/errors.ts'
-import { openNotices } from '../../core/events/notices.ts'
-import type { Notice } from '../../core/events/notices.ts'
-import type { Context } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { NewEvent, RunOrder } from '../../core/protocol.ts'
 import { DEPARTED } from '../../core/runs/worker-threads.ts'
@@ -10,27 +7,22 @@ import { modelKey } from '../../sandbox/context/budget.ts'
 import { decodeText, isTextType } from '../../sandbox/text-type.ts'
 import { composeOrder } from './compose-order.ts'
 import { learnFrom } from './context.ts'
-import type { RunRecord, RunSettings } from './contract.ts'
 import { chargeOps } from './family.ts'
 import { forModel } from './for-model.ts'
 import { eventsOfAnswer, withShortReasoning } from './journal.ts'
 import type { JournalStep } from './journal-step.ts'
 import { appendWith } from './records.ts'
 import { openModelSlot } from './model-slot.ts'
+import { warnOfModel } from './model-warnings.ts'
 import { waitsIn } from './open-waits.ts'
 import { unawaited } from './run-log.ts'
 import type { RunLog } from './run-log.ts'
 import { openCalls } from './thread-calls.ts'
 import { transcribe } from './transcribe.ts'
-import { logFieldsOf } from './work.ts'
 import type { Final, Paused, Work } from './work.ts'
 
 /** Characters of an error's message. */
 const MESSAGE_LIMIT = 500
-/** Log lines at once about one kind of failure; then one a minute. */
-const AT_ONCE = 10
-
-const noticesOf = new WeakMap<Context<RunSettings>, Notice>()
 
 /** Gives the run to a thread and serves the thread's requests. */
 export async function serveThread(work: Work): Promise<Final | Paused> {
@@ -117,21 +109,6 @@ export async function serveThread(work: Work): Promise<Final | Paused> {
 		// A withdrawn question must not keep a run paused that continues from its journal.
 		await calls.untilWithdrawn()
 	}
-}
-
-/**
- * Logs what a thread reports about the models of a run, such as `model.retry`. While a provider is down, every run reports the same
- * failure several times. So the lines of each kind of failure are limited; `untold` of a line counts those that were suppressed.
- */
-function warnOfModel(ctx: Context<RunSettings>, run: RunRecord, { event_type, payload }: NewEvent): void {
-	const notice = noticesOf.get(ctx) ?? openNotices(AT_ONCE, ctx)
-	noticesOf.set(ctx, notice)
-	const { provider, from, model, code } = payload
-	// Not the run: its record may be large, and the last line of each kind is kept.
-	const fields = { ...logFieldsOf(run), ...payload }
-	notice(JSON.stringify([event_type, provider ?? from, model, code]), ({ untold }) =>
-		ctx.log.warn({ ...fields, ...(untold && { untold }) }, event_type),
-	)
 }
 
 /** Shortened here and not on the thread: the thread does not know the secrets, and a cut could leave a part of one. */
