@@ -40,7 +40,7 @@ export default {
 	],
 } satisfies DoctorFile
 
-/** `newest`: when the latest backup was created; NaN if there is none. */
+/** `newest`: when the latest backup was created; NaN without a backup. */
 async function recency(
 	home: string,
 	{ schedule, timezone }: Pick<BackupSettings, 'schedule' | 'timezone'>,

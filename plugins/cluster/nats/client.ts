@@ -63,7 +63,7 @@ export interface Client {
 	api<T>(name: string, body?: unknown): Promise<Answer<T>>
 	/** The messages of one direct read of a batch, in the order of the stream. May come from a server that is behind the leader. */
 	direct(stream: string, body: { batch: number }): Promise<Stored[]>
-	/** The last message of a subject with its headers as text, as the leader has it; undefined if there is none. */
+	/** The last message of a subject with its headers as text, as the leader has it; undefined for a subject without messages. */
 	last(stream: string, subject: string): Promise<(Stored & { headers: string }) | undefined>
 	/** Null while connected; otherwise the reason. */
 	trouble(): string | null
