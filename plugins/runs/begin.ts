@@ -8,11 +8,9 @@ import type { RunLog } from './run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op, RecordChange } from '../../core/store/ports.ts'
 import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
-import { enqueue } from './ending.ts'
 import { writeBeginning } from './journal.ts'
 import { aboutRun } from './preamble.ts'
 import type { AboutRun } from './preamble.ts'
-import { jobOf } from './records.ts'
 
 /** A run that this process has just created: it executes while its beginning is being written. */
 export interface FreshRun {
@@ -32,8 +30,7 @@ export interface FreshRun {
 /** Fresh runs that have begun, wait for a place and are kept in memory. Further runs begin once they have a place. */
 const LIMIT = 256
 const freshRuns = new Map<string, FreshRun>()
-/** Ids of fresh runs that are read from the store once they have a place. Beyond this limit, a run gets a job. */
-const IDS_LIMIT = 10_000
+/** Ids of the other fresh runs, which are read from the store once they have a place. Bounded by `max_waiting_total`. */
 const freshIds = new Set<string>()
 
 /** Removes a fresh run from memory and returns it. Undefined if it must be read from the store, or its log was taken over. */
@@ -130,7 +127,6 @@ async function write(ctx: Context<RunSettings>, run: RunRecord, start: RunBeginn
 /** Writes the record of a run without its first events, which follow once it has a place. */
 async function writeRecord(ctx: Context<RunSettings>, run: RunRecord, { ops, execute }: RunBeginning): Promise<void> {
 	await ctx.store.commit(agentScope(run.agent_uid), ops)
-	if (freshIds.size >= IDS_LIMIT) return enqueue(ctx, jobOf(run))
 	freshIds.add(run.run_id)
 	execute(run)
 }
