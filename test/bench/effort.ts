@@ -84,7 +84,7 @@ export const efforts: Record<Level, Effort> = {
 		consoleRuns: 10_000,
 		consoleEvents: 1_000_000,
 		clients: [1, 4, 16, 64, 256],
-		memories: [20_000],
+		memories: [20_000, 100_000],
 		memoryWarmUp: 20_000,
 		memoryRuns: 4_000,
 	},
