@@ -80,7 +80,7 @@ export const efforts: Record<Level, Effort> = {
 		deliveries: 2_400,
 		deliveriesWarmUp: 12_000,
 		events: 500,
-		starts: 3,
+		starts: 5,
 		consoleRuns: 10_000,
 		consoleEvents: 1_000_000,
 		clients: [1, 4, 16, 64, 256],
