@@ -74,7 +74,7 @@ export const efforts: Record<Level, Effort> = {
 		runs: 1_920,
 		runsWarmUp: 15_360,
 		turns: [5, 50],
-		single: 300,
+		single: 2_000,
 		singleWarmUp: 4_000,
 		requests: 20_000,
 		deliveries: 2_400,
