@@ -30,7 +30,10 @@ export interface FreshRun {
 /** Fresh runs that have begun, wait for a place and are kept in memory. Further runs begin once they have a place. */
 const LIMIT = 256
 const freshRuns = new Map<string, FreshRun>()
-/** Ids of the other fresh runs, which are read from the store once they have a place. Bounded by `max_waiting_total`. */
+/**
+ * Ids of the other fresh runs, which are read from the store once they have a place. Bounded by `max_waiting_total`, sub-agents by
+ * their own limits.
+ */
 const freshIds = new Set<string>()
 
 /** Removes a fresh run from memory and returns it. Undefined if it must be read from the store, or its log was taken over. */
