@@ -7,11 +7,14 @@ export class AgedMap<K, V> extends Map<K, V> {
 	#order: MapIterator<[K, V]> | undefined
 	/** How many entries may be set until the iterator is dropped. */
 	#left = 0
+	/** The key that was set last. */
+	#newest: K | undefined
 
 	/** The entry becomes the newest. */
 	override set(key: K, value: V): this {
 		if (this.#left > 0 && --this.#left === 0) this.#order = undefined
-		this.delete(key)
+		if (key !== this.#newest) this.delete(key)
+		this.#newest = key
 		return super.set(key, value)
 	}
 

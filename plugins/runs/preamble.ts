@@ -120,8 +120,8 @@ const partsByNames = new BoundedMap<string, BoundedMap<string, string>>(SETS)
 function wireNamer(tools: readonly ToolDefinition[]): (part: string) => string {
 	const dotted = tools.flatMap(({ name }) => (name.includes('.') ? name : []))
 	const names = dotted.join()
-	const known = partsByNames.get(names) ?? new BoundedMap<string, string>(PARTS)
-	partsByNames.set(names, known)
+	let known = partsByNames.get(names)
+	if (!known) partsByNames.set(names, (known = new BoundedMap<string, string>(PARTS)))
 	return (part) => {
 		let named = known.get(part)
 		if (named !== undefined) return named
@@ -141,8 +141,8 @@ const MINUTE_MS = 60_000
 /** Such as `Monday 23 November 2026, 03:10 (Europe/Berlin, GMT+1)`. */
 function timeOf(at: Date, timeZone?: string): string {
 	const key = `${Math.floor(at.getTime() / MINUTE_MS)} ${timeZone}`
-	const time = times.get(key) ?? formatTime(at, timeZone)
-	times.set(key, time)
+	let time = times.get(key)
+	if (time === undefined) times.set(key, (time = formatTime(at, timeZone)))
 	return time
 }
 

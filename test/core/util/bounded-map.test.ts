@@ -18,3 +18,14 @@ void t.test('above its limit, a bounded map drops the least recently used entry'
 	t.equal(map.get('c'), undefined)
 	t.end()
 })
+
+void t.test('below half of the limit, reads do not change the order', (t) => {
+	const map = new BoundedMap<string, number>(4)
+	map.set('a', 1).set('b', 2)
+	t.equal(map.get('a'), 1)
+	t.strictSame([...map.keys()], ['a', 'b'])
+	map.set('c', 3)
+	t.equal(map.get('a'), 1)
+	t.strictSame([...map.keys()], ['b', 'c', 'a'])
+	t.end()
+})
