@@ -109,7 +109,7 @@ async function callTool({ journal, io, time }: RunState, call: ToolCallRequest):
 
 /** Adds a remark if one is due. Journalled, so that the model sees the same remark when the run resumes in another thread. */
 async function remark(state: RunState): Promise<void> {
-	const due = remarkDue(state, state.time.left_ms)
+	const due = remarkDue(state, state.time.left_ms())
 	if (!due) return
 	await state.io.call('remark', due)
 	state.journal.push({ kind: 'remark', ...due })
@@ -135,7 +135,7 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 	/** Why the last attempt of the call failed. */
 	let failure: string | undefined
 	const modelIo: ModelIo = {
-		signal: time.signal,
+		signal: time.signal(),
 		step: modelCallsIn(journal) + 1,
 		emit(event) {
 			const { provider, message } = event.payload

@@ -27,13 +27,9 @@ export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal:
 	else runSignal.addEventListener('abort', stop, { once: true })
 	return {
 		/** Aborts with the signal of the run, and when the time is over. */
-		get signal(): AbortSignal {
-			return controller.signal
-		},
+		signal: (): AbortSignal => controller.signal,
 		/** Milliseconds; 0 when the time is over. */
-		get left_ms(): number {
-			return Math.max(0, ends - performance.now())
-		},
+		left_ms: (): number => Math.max(0, ends - performance.now()),
 		/** Throws if the run must not continue. `failure`: of its model call, which was to be repeated. */
 		check(failure?: string): void {
 			if (runSignal.aborted) throw new Fault('stopped', String(runSignal.reason))

@@ -5,7 +5,7 @@ export interface SerialQueue {
 	 */
 	run<T>(work: () => T | Promise<T>): Promise<T>
 	/** Tasks that wait or are running. */
-	readonly length: number
+	length(): number
 	/** Settles once all tasks so far have settled. */
 	idle(): Promise<void>
 }
@@ -25,9 +25,7 @@ export function openSerialQueue(
 			last = turn.catch(() => {})
 			return turn
 		},
-		get length() {
-			return length
-		},
+		length: () => length,
 		idle: async () => void (await last),
 	}
 }

@@ -60,9 +60,9 @@ export function openStateEvents(
 	}
 	return (state) => {
 		newest = state
-		if (queue.length >= WAITING_LIMIT) return // the last one in the queue reports the newest state
+		if (queue.length() >= WAITING_LIMIT) return // the last one in the queue reports the newest state
 		const work = async (): Promise<void> => {
-			if (!signal.aborted) await report(queue.length === 1 ? newest : state)
+			if (!signal.aborted) await report(queue.length() === 1 ? newest : state)
 		}
 		queue.run(work).catch(() => {}) // aborted while it waited
 	}

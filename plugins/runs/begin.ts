@@ -41,7 +41,7 @@ export function takeFreshRun(run_id: string): FreshRun | undefined {
 	freshIds.delete(run_id)
 	const fresh = freshRuns.get(run_id)
 	freshRuns.delete(run_id)
-	return fresh?.log.closed ? undefined : fresh
+	return fresh?.log.isClosed() ? undefined : fresh
 }
 
 /** Whether this process has just created the run, and will execute it once it has a place. */

@@ -129,5 +129,5 @@ export async function contextReport(ctx: Context, agent: AgentRecord, conversati
 	const { fitted, budget } = await composeContext(ctx, asked)
 	const { provider = '', model = '' } = asked.models[0] ?? {}
 	const summary = (await readSummary(ctx.store, agent.uid, conversation)) ?? null
-	return { conversation, provider, model, budget, tokens: fitted.tokens, items: fitted.items, summary }
+	return { conversation, provider, model, budget, tokens: fitted.tokens, items: fitted.items(), summary }
 }

@@ -50,7 +50,7 @@ export async function finish(
 			return account?.settle(spent)
 		}
 		case 'stopped': {
-			const actor = logged.lock?.stoppedBy
+			const actor = logged.lock?.stoppedBy()
 			const { spent = [] } = outcome
 			const { steps } = log.journal
 			const usage = usageOf(steps)

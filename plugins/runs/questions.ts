@@ -59,7 +59,7 @@ export function openQuestionQueue(work: Work, signal: AbortSignal, hold: () => (
 			return {
 				/** Settles with the answer; a second question waits for the first. See `ToolCall.ask`. */
 				async ask(text: QuestionText): Promise<string> {
-					if (queue.length >= WAITING_LIMIT) throw tooMany()
+					if (queue.length() >= WAITING_LIMIT) throw tooMany()
 					const answer = queue.run(() => askNow(call, text, over))
 					own.add(answer)
 					answer.finally(() => own.delete(answer)).catch(() => {})
@@ -115,7 +115,7 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 	} catch (error) {
 		const closed = await closeQuestion(store, run.agent_uid, question_id, 'withdrawn')
 		// A stopped run emits no further events.
-		if (closed && !log.closed && !work.lock.signal.aborted)
+		if (closed && !log.isClosed() && !work.lock.signal.aborted)
 			await log.append([resumedEvent(closed, question_id)]).catch(() => {})
 		throw error
 	} finally {

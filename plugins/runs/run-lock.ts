@@ -14,7 +14,7 @@ export interface RunLock {
 	/** Aborts when the run is to be stopped. */
 	signal: AbortSignal
 	/** Who requested the stop, if that is known. */
-	readonly stoppedBy: Actor | undefined
+	stoppedBy(): Actor | undefined
 	/** The gateway that lent the thread has left the cluster: the run continues, and this does not count as a failed attempt. */
 	departed?: boolean
 	/** Lets others append to this log; see `appendByHolder`. */
@@ -51,9 +51,7 @@ export async function withRun<T>(run_id: string, work: (lock: RunLock) => Promis
 	try {
 		return await work({
 			signal: controller.signal,
-			get stoppedBy() {
-				return own.stoppedBy
-			},
+			stoppedBy: () => own.stoppedBy,
 			writes(log) {
 				own.log = log
 				own.writing.resolve()

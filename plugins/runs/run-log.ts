@@ -43,7 +43,7 @@ export interface RunLog {
 	live(event: NewEvent): void
 	/** Refuses later appends, and drops later live events. Pending appends still settle, and live events before them are delivered. */
 	close(): void
-	readonly closed: boolean
+	isClosed(): boolean
 }
 
 /**
@@ -231,6 +231,7 @@ function runLogOf(
 	})
 	const redaction = redactionOf(redactor.of(writers), (notice) => unawaited(append([notice])))
 
+	// Without accessors: V8 creates those of an object literal in the old space, where they would keep the run until a full collection.
 	return {
 		journal,
 		redactor: redaction.view,
@@ -249,9 +250,7 @@ function runLogOf(
 			if (queue.length > 0) start()
 			else if (!flushing) ended.resolve()
 		},
-		get closed() {
-			return closed
-		},
+		isClosed: () => closed,
 	}
 }
 

@@ -112,7 +112,7 @@ export async function callTool(
 		return await finish(request, site, withNote(finished, note), revealed, files)
 	} catch (error) {
 		// The execution of the run failed or ended, not the call.
-		if (site.log.closed || site.signal.aborted) throw error
+		if (site.log.isClosed() || site.signal.aborted) throw error
 		if (!(error instanceof Fault)) {
 			const { run_id, agent } = site
 			logger.warn({ err: error, tool: tool.name, run_id, agent: agent.name }, 'a tool failed')

@@ -175,7 +175,7 @@ async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Pr
 		reports = eventsOfEnded(ended)
 		result = resultOfRun(ended)
 	} catch (error) {
-		if (work.log.closed || !isFault(error, 'not_found', 'conflict')) throw error
+		if (work.log.isClosed() || !isFault(error, 'not_found', 'conflict')) throw error
 		result = error
 	}
 	const { ok, content } = await giveResult(work, call.id, reports, result)

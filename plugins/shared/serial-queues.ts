@@ -11,13 +11,13 @@ export class SerialQueues {
 		try {
 			return await queue.run(work)
 		} finally {
-			if (queue.length === 0 && this.#queues.get(name) === queue) this.#queues.delete(name)
+			if (queue.length() === 0 && this.#queues.get(name) === queue) this.#queues.delete(name)
 		}
 	}
 
 	/** The number of queued and running tasks of that name. */
 	length(name: string): number {
-		return this.#queues.get(name)?.length ?? 0
+		return this.#queues.get(name)?.length() ?? 0
 	}
 
 	/** Settles once all current tasks have settled. */

@@ -10,7 +10,7 @@ import type { StatedLimit } from '../models/too-long.ts'
 import { budgetFor, corrected, longestAnswer, modelKey } from './budget.ts'
 import { windowOf } from './estimate.ts'
 import { fit } from './fit.ts'
-import type { Fitted } from './fit.ts'
+import type { FitItem, Fitted } from './fit.ts'
 
 /** As `askModels`. `requestFor` returns the request for one of the models. */
 type AskEach = (requestFor: (model: ModelOrder) => ModelRequest) => Promise<ModelReply>
@@ -48,9 +48,9 @@ export async function askFitted(
 		const { fitted, estimate, exceedsWindow } = fitFor(model)
 		// Later requests of the run are cut at the same place, until they are too long again.
 		if (model === order.models[0]) context.marks = fitted.marks
-		if (exceedsWindow && model.kind !== 'offline') throw tooLong(fitted.items, budgetFor(model, context).tokens)
+		if (exceedsWindow && model.kind !== 'offline') throw tooLong(fitted.items(), budgetFor(model, context).tokens)
 		estimates.set(modelKey(model), estimate)
-		return { ...fitted.request, ...(request.form && { form: request.form }) }
+		return { ...fitted.request(), ...(request.form && { form: request.form }) }
 	}
 	const askOnce = async (): Promise<ModelReply> => {
 		try {
@@ -137,7 +137,7 @@ function shorter(model: ModelOrder, context: ContextOrder, estimate: number, { s
 	return Math.floor(Math.min(most, window === undefined ? Infinity : window * 0.8))
 }
 
-function tooLong(items: Fitted['items'], budget: number): Fault {
+function tooLong(items: readonly FitItem[], budget: number): Fault {
 	return new Fault(
 		'context_too_long',
 		`the request takes more than the ${budget} tokens that fit: about ${partsIn(items)}; use a model with a larger window, set context_window if it has one, or give the agent a shorter persona or fewer tools`,
@@ -149,9 +149,9 @@ function explained(reply: Extract<ModelReply, { status: 'failed' }>, { fits, ite
 	const { code, message, ...failure } = reply.failure
 	if (code !== 'context_too_long' || fits) return reply
 	const advice = 'give the agent a shorter persona or fewer tools'
-	return failed(code, `${message}; of the request, about ${partsIn(items)} cannot be omitted: ${advice}`, failure)
+	return failed(code, `${message}; of the request, about ${partsIn(items())} cannot be omitted: ${advice}`, failure)
 }
 
-function partsIn(items: Fitted['items']): string {
+function partsIn(items: readonly FitItem[]): string {
 	return items.flatMap(({ kind, tokens }) => (kind === 'turn' || tokens === 0 ? [] : `${kind} ${tokens}`)).join(', ')
 }

@@ -26,9 +26,9 @@ export interface FitItem {
 
 export interface Fitted {
 	marks: Marks
-	/** Built on access, like `items`: often only the marks are needed. */
-	readonly request: ModelRequest
-	readonly items: FitItem[]
+	/** Built when called, like `items`: often only the marks are needed. */
+	request(): ModelRequest
+	items(): FitItem[]
 	/** By the estimate. */
 	tokens: number
 	/** False if the instructions, the tools and the shortest prompt together are too long. */
@@ -60,12 +60,12 @@ export function fit(input: FitInput): Fitted {
 		marks,
 		tokens,
 		fits: tokens <= budget,
-		get request() {
+		request() {
 			const turns: Turn[] = marks.earlier === null ? [] : [{ role: 'user', content: marks.earlier }]
 			for (const [at, turn] of past.slice(from).entries()) turns.push(...(isWhole(at) ? turn.whole : turn.stubs))
 			return { system, tools, turns: [...turns, ...current] }
 		},
-		get items(): FitItem[] {
+		items(): FitItem[] {
 			return [
 				{ kind: 'instructions', tokens: instructions },
 				{ kind: 'tools', tokens: described },

@@ -5,7 +5,7 @@ import { askFitted } from '../../sandbox/context/ask-fitted.ts'
 import { corrected, longestAnswer } from '../../sandbox/context/budget.ts'
 import { tokensIn } from '../../sandbox/context/estimate.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
-import { fit } from '../../sandbox/context/fit.ts'
+import { fit as fitLazily } from '../../sandbox/context/fit.ts'
 import type { FitInput } from '../../sandbox/context/measure.ts'
 import { answerBound } from '../../sandbox/models/answer-bound.ts'
 import { failed } from '../../sandbox/models/provider.ts'
@@ -29,6 +29,11 @@ function turnsOf(from: number, to: number, size = 1_000): ChatMessage[] {
 		},
 		{ role: 'assistant', content: `answer ${at}`, tool_calls: [] },
 	])
+}
+
+function fit(given: FitInput) {
+	const fitted = fitLazily(given)
+	return { ...fitted, request: fitted.request(), items: fitted.items() }
 }
 
 function input(history: ChatMessage[], change: Partial<FitInput> = {}): FitInput {

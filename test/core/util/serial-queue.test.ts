@@ -14,7 +14,7 @@ void t.test('a serial queue runs tasks one after another, and refuses more than 
 		throw new Error('second')
 	})
 	const third = queue.run(() => void order.push(3))
-	t.equal(queue.length, 3)
+	t.equal(queue.length(), 3)
 	await t.rejects(
 		queue.run(() => t.fail('the refused task runs')),
 		{ message: 'full' },
@@ -26,5 +26,5 @@ void t.test('a serial queue runs tasks one after another, and refuses more than 
 	t.strictSame(order, [1, 2, 3])
 	t.equal(await queue.run(() => 4), 4, 'the queue accepts tasks again')
 	await queue.idle()
-	t.equal(queue.length, 0)
+	t.equal(queue.length(), 0)
 })

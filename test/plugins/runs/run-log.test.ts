@@ -147,7 +147,7 @@ void t.test('a failed change of records rejects its events and closes the log', 
 	const log = await open()
 	const ops = (): Promise<never> => Promise.reject(new Fault('not_found', 'gone'))
 	await t.rejects(log.append([about('a')], undefined, { scope: 's', ops }), { code: 'not_found' })
-	t.equal(log.closed, true)
+	t.equal(log.isClosed(), true)
 	t.equal((await stored.journal('r1')).last, 0)
 })
 
@@ -209,7 +209,7 @@ void t.test('a failed append closes the writer and fails all waiting appends', a
 		{ status: 'rejected', reason: { code: 'storage_full' } },
 		{ status: 'rejected', reason: { code: 'storage_full' } },
 	])
-	t.ok(log.closed)
+	t.ok(log.isClosed())
 	await t.rejects(log.append([about('d')]), { code: 'stopped' })
 	t.equal((await store.journal('r1')).last, 1)
 })
@@ -221,7 +221,7 @@ void t.test('a writer whose run another process took over is fenced', async (t) 
 	const otherProcess = openEventBus(store, logger)
 	await (await openRun(otherProcess, run)).append([about('run.resumed')])
 	await t.rejects(old.append([about('model.request')]), { code: 'fenced' })
-	t.ok(old.closed)
+	t.ok(old.isClosed())
 })
 
 void t.test('a closed writer rejects appends and drops live events, but a write in progress settles', async (t) => {
@@ -248,7 +248,7 @@ void t.test('a writer that takes over in the same process waits for writes of th
 	const second = openRun(bus, run)
 	const third = openRun(bus, run)
 	await new Promise(setImmediate)
-	t.ok(first.closed)
+	t.ok(first.isClosed())
 	gate.resolve()
 	await inProgress
 	const writer = await third
@@ -265,7 +265,7 @@ void t.test('while the disk does not respond, the queue of appends has a bound',
 	await new Promise(setImmediate)
 	for (let n = 0; n < 5_000; n++) log.live(about('model.stream'))
 	const appended: Promise<void>[] = []
-	while (!log.closed) appended.push(log.append([about('more')]))
+	while (!log.isClosed()) appended.push(log.append([about('more')]))
 	t.ok(appended.length < 20_000)
 	await t.rejects(appended.pop() ?? Promise.resolve(), { code: 'queue_full' })
 	gate.resolve()
@@ -339,7 +339,7 @@ void t.test('appendSoon writes its event if the log is closed or taken over', as
 	const first = await open()
 	first.appendSoon(about('model.request'))
 	const second = await open()
-	t.ok(first.closed)
+	t.ok(first.isClosed())
 	t.equal(second.journal.lastEvent?.event_type, 'model.request')
 	second.appendSoon(about('model.retry'))
 	second.close()
