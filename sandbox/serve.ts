@@ -11,6 +11,7 @@ import type {
 	ToolSpec,
 	ToThread,
 } from '../core/protocol.ts'
+import { TransientMap } from '../core/util/transient-map.ts'
 import { openLink } from './link.ts'
 import type { Link, OpenLink } from './link.ts'
 
@@ -19,7 +20,7 @@ export type Execute = (order: RunOrder, link: Link) => Promise<RunOutcome | unde
 
 /** Serves runs until the main thread closes the port. An abort that was posted before a run started arrives before it starts. */
 export function serve(port: MessagePort, execute: Execute): Promise<void> {
-	const links = new Map<number, OpenLink>()
+	const links = new TransientMap<number, OpenLink>()
 	/** Lists of tools, by id. Runs share the objects, because results computed from them are cached by object. */
 	const tools = new Map<number, ToolSpec[]>()
 	/** Messages of earlier turns, shared in the same way. */

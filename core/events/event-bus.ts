@@ -6,6 +6,7 @@
  */
 import type { Logger } from '../log/log.ts'
 import { withoutContext } from '../util/context.ts'
+import { TransientMap } from '../util/transient-map.ts'
 import type { NewEvent } from '../protocol.ts'
 import { openRedactor } from '../redactor/redactor.ts'
 import type { Redactor, View } from '../redactor/redactor.ts'
@@ -80,7 +81,7 @@ const NOTICE_MS = 60_000
 
 export function openEventBus(log: EventLog, logger: Logger, redactor = openRedactor()): EventBus & Disposable {
 	const listeners = new ListenerTable()
-	const writers = new Map<string, Promise<RunWriter>>()
+	const writers = new TransientMap<string, Promise<RunWriter>>()
 	let head = log.head()
 
 	const deliver = (event: EventEnvelope): void => {
@@ -98,7 +99,7 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 	/** The log calls its subscribers in the context of some write, which may be unrelated to the event. */
 	const deliverOutsideContext = (event: EventEnvelope): void => withoutContext(deliver, event)
 	/** By run: live events to be delivered between the events of an append in progress. */
-	const pendingLiveEvents = new Map<string, EventEnvelope[]>()
+	const pendingLiveEvents = new TransientMap<string, EventEnvelope[]>()
 	const deliverLiveBefore = ({ run_id, sequence }: EventEnvelope): void => {
 		const pending = run_id === null ? undefined : pendingLiveEvents.get(run_id)
 		if (!pending) return

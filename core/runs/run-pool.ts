@@ -14,6 +14,7 @@ import type { RemoteGroup, RemoteGroupEvents, ThreadGroup } from './thread-group
 import { within } from '../util/deadline.ts'
 import { openSemaphore } from '../util/semaphore.ts'
 import type { Semaphore } from '../util/semaphore.ts'
+import { TransientMap } from '../util/transient-map.ts'
 import { WorkerPool } from './worker-threads.ts'
 
 export type { RunHandle, RunHost } from './active-run.ts'
@@ -75,10 +76,10 @@ export class RunPool implements AsyncDisposable {
 	readonly places: Semaphore
 	readonly #options: RunPoolOptions
 	readonly #graceMs: number
-	readonly #runs = new Map<string, ActiveRun>()
+	readonly #runs = new TransientMap<string, ActiveRun>()
 	readonly #waiting: ActiveRun[] = []
 	/** The open worker pools with their runs. The current one gets new runs; the others close after their last one. */
-	readonly #pools = new Map<WorkerPool, Set<ActiveRun>>()
+	readonly #pools = new Map<WorkerPool, TransientMap<string, ActiveRun>>()
 	readonly #remote = new Set<RemoteGroup>()
 	#settings: RunPoolSettings
 	#current: WorkerPool | undefined
@@ -208,7 +209,7 @@ export class RunPool implements AsyncDisposable {
 			for (const remote of this.#remote) if (remote.least < group.least) group = remote
 			if (group.least === Infinity) return
 			const run = this.#waiting.shift() as ActiveRun
-			if (group === pool) this.#pools.get(pool)?.add(run)
+			if (group === pool) this.#pools.get(pool)?.set(run.run_id, run)
 			run.start(() => group.assign(run))
 		}
 	}
@@ -246,12 +247,12 @@ export class RunPool implements AsyncDisposable {
 			},
 			onBroken: (fault) => {
 				log?.error(fault.message)
-				const runs = this.#pools.get(pool) ?? []
+				const runs = [...(this.#pools.get(pool)?.values() ?? [])]
 				this.#retire(pool)
 				for (const run of runs) if (!run.isTaken) run.end({ rejects: fault })
 			},
 		})
-		this.#pools.set(pool, new Set())
+		this.#pools.set(pool, new TransientMap())
 		return pool
 	}
 
@@ -266,7 +267,7 @@ export class RunPool implements AsyncDisposable {
 		this.#runs.delete(run.run_id)
 		const place = this.#waiting.indexOf(run)
 		if (place >= 0) this.#waiting.splice(place, 1)
-		for (const [pool, runs] of this.#pools) if (runs.delete(run)) this.#closeWhenEmpty(pool)
+		for (const [pool, runs] of this.#pools) if (runs.delete(run.run_id)) this.#closeWhenEmpty(pool)
 		if (this.#runs.size > 0) return
 		this.#whenIdle?.resolve()
 		this.#whenIdle = undefined

@@ -1,6 +1,7 @@
 /** The main thread's end of a worker thread, of this process or of another gateway: one transport for all runs of the thread. */
 import type { FromThread, RunOrder, ToMain, ToolSet, ToolSpec, ToThread, ToWorker } from '../protocol.ts'
 import { KeptHistories } from './kept-histories.ts'
+import { TransientMap } from '../util/transient-map.ts'
 
 /** A run on a thread. */
 export interface AssignedRun {
@@ -40,7 +41,7 @@ export class RunThread {
 	/** `worker_threads.threadId`, once it has accepted a run. */
 	#id: number | undefined
 	readonly #transport: ThreadTransport
-	readonly #runs = new Map<number, AssignedRun>()
+	readonly #runs = new TransientMap<number, AssignedRun>()
 	readonly #tools = new ToolSets()
 	readonly #histories = new KeptHistories()
 	#lastRun = 0

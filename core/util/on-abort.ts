@@ -1,5 +1,6 @@
 interface Listeners {
-	all: Set<() => void>
+	/** In cells, for the reason that TransientMap has. */
+	all: Set<{ listener: (() => void) | undefined }>
 	/** The only listener of the signal, which calls all of them. */
 	tell(): void
 }
@@ -12,9 +13,11 @@ const listening = new WeakMap<AbortSignal, Listeners>()
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 	const listeners = listening.get(signal) ?? listen(signal)
-	listeners.all.add(listener)
+	const cell: { listener: (() => void) | undefined } = { listener }
+	listeners.all.add(cell)
 	return () => {
-		if (!listeners.all.delete(listener) || listeners.all.size > 0) return
+		cell.listener = undefined
+		if (!listeners.all.delete(cell) || listeners.all.size > 0) return
 		// Node keeps a signal of `AbortSignal.any` in memory for as long as it has a listener.
 		signal.removeEventListener('abort', listeners.tell)
 		listening.delete(signal)
@@ -22,9 +25,9 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 }
 
 function listen(signal: AbortSignal): Listeners {
-	const all = new Set<() => void>()
+	const all: Listeners['all'] = new Set()
 	const tell = (): void => {
-		for (const listener of all) listener()
+		for (const { listener } of all) listener?.()
 	}
 	signal.addEventListener('abort', tell, { once: true })
 	const listeners = { all, tell }

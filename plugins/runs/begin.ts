@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { TransientMap } from '../../core/util/transient-map.ts'
 import type { Context } from '../../core/plugin.ts'
 import { openRun } from './run-log.ts'
 import type { RunLog } from './run-log.ts'
@@ -29,7 +30,7 @@ export interface FreshRun {
 
 /** Fresh runs that have begun, wait for a place and are kept in memory. Further runs begin once they have a place. */
 const LIMIT = 256
-const freshRuns = new Map<string, FreshRun>()
+const freshRuns = new TransientMap<string, FreshRun>()
 /**
  * Ids of the other fresh runs, which are read from the store once they have a place. Bounded by `max_waiting_total`, sub-agents by
  * their own limits.
@@ -65,7 +66,7 @@ interface RunBeginning {
 }
 
 /** By agent: the writes of `begin` in progress. */
-const writing = new Map<string, Set<Promise<void>>>()
+const writing = new TransientMap<string, Set<Promise<void>>>()
 
 /** Settles once all fresh runs of this agent are stored, or were refused. */
 export async function untilStored(agent_uid: string): Promise<void> {

@@ -5,6 +5,7 @@
 import { isFault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
 import type { Actor } from '../../core/util/context.ts'
+import { TransientMap } from '../../core/util/transient-map.ts'
 import { unlessAborted } from '../../core/util/unless-aborted.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { RunLog } from './run-log.ts'
@@ -30,7 +31,7 @@ interface Holder {
 	writing: PromiseWithResolvers<void>
 }
 
-const holders = new Map<string, Holder>()
+const holders = new TransientMap<string, Holder>()
 /** Runs that are being stopped together. Each promise settles when all of its group have ended. */
 const stopping = new Map<string, Promise<void>>()
 

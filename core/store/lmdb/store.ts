@@ -4,6 +4,7 @@ import { checkExpected, checkOps, withSingleWrites } from '../ops.ts'
 import type { CheckedOp } from '../ops.ts'
 import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
 import { openSharedRecords } from '../shared-records.ts'
+import { TransientMap } from '../../util/transient-map.ts'
 import { openWatchers } from '../watchers.ts'
 import { keyBatches } from './tables.ts'
 import type { KeyRange, Table, Tables } from './tables.ts'
@@ -44,7 +45,7 @@ const batch = 256
 export function openStore({ records: table, meta }: Tables, writer: Writer, log?: Logger): LmdbStore {
 	let reserved = findRecord(meta, revisionsKey)?.stamp ?? 0
 	let lastRev = reserved
-	const pending = new Map<string, Pending>()
+	const pending = new TransientMap<string, Pending>()
 	const shared = openSharedRecords()
 	const watchers = openWatchers<Change<unknown>>(log)
 
