@@ -247,7 +247,7 @@ export class RunPool implements AsyncDisposable {
 			},
 			onBroken: (fault) => {
 				log?.error(fault.message)
-				const runs = [...(this.#pools.get(pool)?.values() ?? [])]
+				const runs = this.#pools.get(pool)?.values() ?? []
 				this.#retire(pool)
 				for (const run of runs) if (!run.isTaken) run.end({ rejects: fault })
 			},

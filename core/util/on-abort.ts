@@ -1,5 +1,5 @@
 interface Listeners {
-	/** In cells, for the reason that TransientMap has. */
+	/** In cells, for the same reason as the values of a TransientMap. */
 	all: Set<{ listener: (() => void) | undefined }>
 	/** The only listener of the signal, which calls all of them. */
 	tell(): void

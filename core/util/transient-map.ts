@@ -1,5 +1,5 @@
 /**
- * A map of which each entry stays for a moment only, such as the runs in progress. V8 copies a map to a new table now and then. The old
+ * A map whose entries stay only for a moment, such as the runs in progress. V8 copies a map to a new table now and then. The old
  * tables of a long-lived map are in the old space: until the next full collection they keep the entries that were copied, and
  * everything that those refer to. Here each value is in a cell, which is cleared when the entry is deleted. Without that, 14 KiB of
  * each run were copied to the old space instead of 6.
