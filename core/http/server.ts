@@ -1,5 +1,5 @@
 /** One hapi server of a generation: limits, and the form of errors. */
-import { isBoom } from '@hapi/boom'
+import { boomify, isBoom } from '@hapi/boom'
 import type { Boom } from '@hapi/boom'
 import hapi from '@hapi/hapi'
 import type { Request, RouteOptions, Server } from '@hapi/hapi'
@@ -137,6 +137,9 @@ function notOneHost(): Fault {
 }
 
 function refuse(_request: unknown, _h: unknown, error: Error | undefined): never {
+	// A bug of the validator, or a full stack: the caller could change nothing.
+	if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError)
+		throw boomify(error, { statusCode: 500 })
 	const { details = [] } = error as Partial<ValidationError>
 	const unknown = details.filter(({ type }) => type === 'object.unknown')
 	const omitted = new Set(unknown.slice(UNKNOWN_KEYS))

@@ -37,6 +37,10 @@ export default { name: 'validator', http(server) {
 			examples: Joi.object({ ref: Joi.any() }) }).example({ type: 'unheard-of' }) } } })
 	server.route({ method: 'POST', path: '/own', handler, options: { validate: {
 		payload: (value, options) => ({ abortEarly: options.abortEarly }), options: { abortEarly: true } } } })
+	server.route({ method: 'POST', path: '/refuses', handler, options: { validate: {
+		payload: () => { throw new Error('not today') } } } })
+	server.route({ method: 'POST', path: '/broken', handler, options: { validate: {
+		payload: (value) => value.missing.length } } })
 	server.route({ method: 'POST', path: '/standard', handler, options: { validate: {
 		payload: { validate: (value) => ({ value }), validateAsync: async (value, options) => ({ mine: value.a, abortEarly: options?.abortEarly ?? null }) } } } })
 } }`
@@ -82,4 +86,10 @@ void t.test('routes of a plugin validate as hapi documents', async (t) => {
 		{ status: 200, body: { payload: { mine: 3 } } },
 		'an object with validateAsync alone',
 	)
+	t.match(
+		await post('/refuses', {}),
+		{ status: 400, body: { code: 'invalid_request' } },
+		'a function that refuses a body',
+	)
+	t.match(await post('/broken', {}), { status: 500, body: { code: 'internal' } }, 'a function with a bug')
 })
