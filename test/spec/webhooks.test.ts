@@ -336,18 +336,22 @@ void t.test('malformed requests', async (t) => {
 			t.equal((await (await raw([...lines, signed(body)], body)).answer).status, 400, lines.join())
 	})
 	await t.test('endless chunks', async (t) => {
-		const { socket, answer, closed } = await raw(['transfer-encoding: chunked', signed(body)])
 		const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
-		let answered = false
-		void answer.then(() => (answered = true))
+		const above = await raw(['transfer-encoding: chunked', signed(body)], chunk.repeat(17))
+		t.match(await above.answer, { status: 413, headers: /connection: close/i, body: { code: 'payload_too_large' } })
+		await above.closed
+		const { socket, answer, closed } = await raw(['transfer-encoding: chunked', signed(body)])
+		let isOver = false
+		void closed.then(() => (isOver = true))
 		let sent = 0
-		while (!answered && !socket.destroyed && sent < 1024) {
+		while (!isOver && !socket.destroyed && sent < 1024) {
 			sent++
 			await new Promise<void>((resolve) => socket.write(chunk, () => resolve()))
 		}
 		t.ok(sent < 1024, `the gateway stopped reading (${sent} chunks)`)
-		t.equal((await answer).status, 413)
 		await closed
+		// A client that is writing when the connection closes may lose the answer.
+		t.match(await answer.catch(() => ({ status: 413 })), { status: 413 })
 	})
 	await t.test('valid chunks', async (t) => {
 		const { socket, answer } = await raw(['transfer-encoding: chunked', signed(body)], '3\r\n{"a\r\n', '4\r\n":1}\r\n')
