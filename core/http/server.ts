@@ -137,10 +137,9 @@ function notOneHost(): Fault {
 }
 
 function refuse(_request: unknown, _h: unknown, error: Error | undefined): never {
-	// A bug of the validator, or a full stack: the caller could change nothing.
-	if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError)
-		throw boomify(error, { statusCode: 500 })
 	const { details = [] } = error as Partial<ValidationError>
+	// A plugin's function may refuse a value by throwing any error. Our validators throw only errors with details: any other is a bug.
+	if (details.length === 0 && error && culpritOf(error).isOurs) throw boomify(error, { statusCode: 500 })
 	const unknown = details.filter(({ type }) => type === 'object.unknown')
 	const omitted = new Set(unknown.slice(UNKNOWN_KEYS))
 	const errors: FieldError[] = details
