@@ -341,17 +341,16 @@ void t.test('malformed requests', async (t) => {
 		t.match(await above.answer, { status: 413, headers: /connection: close/i, body: { code: 'payload_too_large' } })
 		await above.closed
 		const { socket, answer, closed } = await raw(['transfer-encoding: chunked', signed(body)])
-		let isOver = false
-		void closed.then(() => (isOver = true))
 		let sent = 0
-		while (!isOver && !socket.destroyed && sent < 1024) {
+		while (!socket.destroyed && sent < 1024) {
 			sent++
 			await new Promise<void>((resolve) => socket.write(chunk, () => resolve()))
 		}
 		t.ok(sent < 1024, `the gateway stopped reading (${sent} chunks)`)
 		await closed
 		// A client that is writing when the connection closes may lose the answer.
-		t.match(await answer.catch(() => ({ status: 413 })), { status: 413 })
+		const answered = await answer.catch(() => null)
+		if (answered) t.equal(answered.status, 413)
 	})
 	await t.test('valid chunks', async (t) => {
 		const { socket, answer } = await raw(['transfer-encoding: chunked', signed(body)], '3\r\n{"a\r\n', '4\r\n":1}\r\n')
